@@ -64,11 +64,11 @@ class _DendriticConv(PlacedLayer):
         standing = self._lengths("places", places)
         growth: Growth | Placement
         if max(standing) > 1:
-            growth = Placement(channels, filters, kernel, standing)
+            levels = check_int("depth", 2 if depth is None else depth, least=2)
+            growth = Placement(channels, filters, kernel, standing, levels)
             growth.check(
                 {
                     "branching": branching,
-                    "depth": depth,
                     "fan_in": fan_in,
                     "wiring": wiring,
                     "repeats": repeats,
@@ -101,9 +101,12 @@ class _DendriticConv(PlacedLayer):
         self.kernel_size, self.stride, self.padding, self.dilation = kernel, strides, padding, dilations
         self.places = standing
         self._patches = self._make_patches()
-        self.dendrite_norm: nn.Module | None = None
+        self.dendrite_norm: nn.ModuleList | None = None
         if dendrite_norm is not None:
-            self.dendrite_norm = make_norm(dendrite_norm, filters, len(self.axes), device=device, dtype=dtype)
+            self.dendrite_norm = nn.ModuleList(
+                make_norm(dendrite_norm, filters, len(self.axes), device=device, dtype=dtype)
+                for _ in range(self.depth - 1)
+            )
 
     def _lengths(self, name: str, value: Length, *, least: int = 1) -> tuple[int, ...]:
         """One number for each axis."""

@@ -1,8 +1,9 @@
-"""Layers whose dendrites may stand at several places, and the convolutions that compute them."""
+"""Layers whose dendrites may stand at several places, and the convolutions that compute them, one per level."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,10 @@ from .placement import Placement
 
 NORMS: Mapping[str, tuple[type[nn.Module], ...]] = {"batch": (nn.BatchNorm1d, nn.BatchNorm2d)}
 """Normalizations of dendrites before their activation: the module for sequences, and for images."""
+EVEN = nn.ReLU, nn.LeakyReLU, nn.SiLU, nn.GELU
+"""Activations whose outputs are mostly positive, so that equal weights at the soma are a good start."""
+BRANCH_NOISE = 0.2
+"""Standard deviation of the initial weights of a branch around those that pass on its middle place."""
 CONVOLUTIONS = F.conv1d, F.conv2d
 CONVOLUTION_MODULES: tuple[type[nn.Module], ...] = nn.Conv1d, nn.Conv2d
 
@@ -52,7 +57,8 @@ def scale_and_shift(norm: nn.Module) -> tuple[Tensor, Tensor]:
 
 
 class PlacedLayer(ForestLayer):
-    """A convolution whose neurons may have dendrites at several places, computed by two of PyTorch's convolutions."""
+    """A convolution whose neurons may have dendrites at several places, computed by one of PyTorch's convolutions per
+    level of the tree."""
 
     axes: ClassVar[tuple[str, ...]]
     in_channels: int
@@ -61,7 +67,8 @@ class PlacedLayer(ForestLayer):
     stride: tuple[int, ...]
     padding: tuple[int, ...] | str
     places: tuple[int, ...]
-    dendrite_norm: nn.Module | None
+    dendrite_norm: nn.ModuleList | None
+    """The normalization of each level below the soma."""
     _placement: Placement | None = None
     """The dendrites and their places, if they stand at several."""
 
@@ -92,8 +99,13 @@ class PlacedLayer(ForestLayer):
 
     @property
     def _as_convolutions(self) -> bool:
-        """Whether the trees are computed by two convolutions; a pruned tree, or one of a named backend, is not."""
+        """Whether the trees are computed by convolutions; a pruned tree, or one of a named backend, is not."""
         return self._placement is not None and self.backend == "auto"
+
+    @property
+    def depth(self) -> int:
+        """Edges from leaf to root."""
+        return super().depth if self._placement is None else self._placement.depth
 
     @property
     def fan_in(self) -> int:
@@ -105,8 +117,9 @@ class PlacedLayer(ForestLayer):
         """Multiply-adds for one position: one per edge, but a dendrite that neurons share is computed once."""
         if self._placement is None:
             return super().multiply_adds
-        shared = self._placement.synapses * math.prod(self.stride)  # as many places are new at every position
-        return self.out_channels * (min(shared, self.fan_in) + self._placement.copies)
+        *inner, root = self._placement.branching
+        shared = sum(inner) * math.prod(self.stride)  # as many places are new at every position
+        return self.out_channels * (min(shared, self.fan_in) + root)
 
     def multiply_adds_on(self, shape: Sequence[int]) -> int:
         """Multiply-adds for one image or sequence of this shape, (channels, ...), exactly.
@@ -121,36 +134,45 @@ class PlacedLayer(ForestLayer):
         positions = math.prod(self._patches.counts(*high))
         if self._placement is None:
             return positions * self.multiply_adds
-        window = (1,) * (2 - len(self.axes)) + self.kernel_size
-        standing = math.prod(self._patches._replace(kernel=window, stride=(1, 1)).counts(*high))  # type: ignore[arg-type]
-        return self.out_channels * (standing * self._placement.synapses + positions * self._placement.copies)
+        *inner, root = self._placement.branching
+        total = positions * root
+        for level, children in enumerate(inner, 1):
+            window = (1,) * (2 - len(self.axes)) + self._placement.reach(level)
+            total += children * math.prod(self._patches._replace(kernel=window, stride=(1, 1)).counts(*high))  # type: ignore[arg-type]
+        return self.out_channels * total
 
     def _describe(self) -> str:
         if self._placement is None:
             return super()._describe()
-        one = Placement(self.in_channels, 1, self.kernel_size, self.places).forest()[0].describe()
+        one = dataclasses.replace(self._placement, neurons=1).forest()[0].describe()
         return one if self.out_channels == 1 else one.replace("1 tree", f"{self.out_channels} trees", 1)
 
     def _structure(self) -> dict[str, Tensor]:
         return super()._structure() if self._placement is None else {}
 
     def _tree_options(self) -> dict[str, Any]:
-        return super()._tree_options() if self._placement is None else {}
+        if self._placement is None:
+            return super()._tree_options()
+        return {} if self.depth == 2 else {"depth": self.depth}
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Redraw the weights and set the biases to 0, as in `DendriticLayer`.
 
-        Copies of a rectified dendrite start with equal weights, 1 / sqrt(places).
+        A soma weighs the places of a rectified branch or dendrite equally at first, 1 / sqrt(places); a branch above
+        dendrites mostly passes on the place in its middle.
         """
         if self._placement is None:
             return super().reset_parameters()
         if self.weight.is_meta:
             return None
-        dendrites, somata, *_ = self._placement.split(self.weight, None)
         generator = generator_on(self.weight.device)
+        (dendrites, _), *branches, (somata, _) = self._placement.filters(self.weight, None)
         dendrites.normal_(0, math.sqrt(2 / self._placement.synapses), generator=generator)
-        if isinstance(self.activation, nn.ReLU | nn.LeakyReLU):
+        for branch, _ in branches:
+            branch.normal_(0, BRANCH_NOISE, generator=generator)
+            branch.view(len(branch), -1)[:, self._placement.copies // 2] += 1
+        if isinstance(self.activation, EVEN):
             somata.fill_(math.sqrt(1 / self._placement.copies))
         else:
             somata.normal_(0, math.sqrt(2 / self._placement.copies), generator=generator)
@@ -169,12 +191,14 @@ class PlacedLayer(ForestLayer):
         axes = len(self.axes)
         images = x if x.dim() == axes + 2 else x.reshape(-1, *x.shape[-axes - 1 :])
         images = drop(images, self.dropout, self.training) if self.dropout else images
-        dendrites, somata, shift, root = self._placement.split(self.weight, self.bias)
         convolve: Any = CONVOLUTIONS[axes - 1]
+        (dendrites, shift), *higher = self._placement.filters(self.weight, self.bias)
         padding, images = self._padded(images)
         y: Tensor = convolve(images, dendrites, shift, padding=padding)
-        y = y if self.dendrite_norm is None else self.dendrite_norm(y)
-        y = convolve(self.activation(y), somata, root, self.stride, groups=self.out_channels)
+        for level, (weight, bias) in enumerate(higher, 1):
+            y = y if self.dendrite_norm is None else self.dendrite_norm[level - 1](y)
+            stride = self.stride if level == len(higher) else 1
+            y = convolve(self.activation(y), weight, bias, stride, groups=self.out_channels)
         y = self.activation(y) if self.root_activation else y
         return y if y.dim() == x.dim() else y.reshape(*x.shape[: -axes - 1], *y.shape[1:])
 
@@ -196,22 +220,25 @@ class PlacedLayer(ForestLayer):
             ['Conv2d', 'ReLU', 'Conv2d', 'ReLU']
         """
         if not self._as_convolutions or self.padding == "same":
-            raise OptionError(f"only a layer with places and a numeric padding is two convolutions: got {self!r}")
+            raise OptionError(f"only a layer with places and a numeric padding is convolutions: got {self!r}")
         assert self._placement is not None
         kind: Any = CONVOLUTION_MODULES[len(self.axes) - 1]
         like = {"device": self.weight.device, "dtype": self.weight.dtype, "bias": self.bias is not None}
+        neurons = self.out_channels
         padding = 0 if isinstance(self.padding, str) else self.padding
-        first = kind(self.in_channels, self.out_channels, self.kernel_size, padding=padding, **like)
-        second = kind(self.out_channels, self.out_channels, self.places, self.stride, groups=self.out_channels, **like)
+        steps = [kind(self.in_channels, neurons, self.kernel_size, padding=padding, **like)]
+        for level in range(1, self._placement.depth):
+            stride = self.stride if level == self._placement.depth - 1 else 1
+            steps += [] if self.dendrite_norm is None else [copy.deepcopy(self.dendrite_norm[level - 1])]
+            steps += [copy.deepcopy(self.activation), kind(neurons, neurons, self.places, stride, groups=neurons, **like)]
+        filters = self._placement.filters(self.weight, self.bias)
         with torch.no_grad():
-            dendrites, somata, shift, root = self._placement.split(self.weight, self.bias)
-            for module, weight, bias in ((first, dendrites, shift), (second, somata, root)):
+            for module, (weight, bias) in zip((s for s in steps if isinstance(s, kind)), filters, strict=True):
                 module.weight.copy_(weight)
                 if bias is not None:
                     module.bias.copy_(bias)
-        norm = [] if self.dendrite_norm is None else [copy.deepcopy(self.dendrite_norm)]
         last = [copy.deepcopy(self.activation)] if self.root_activation else []
-        return nn.Sequential(first, *norm, copy.deepcopy(self.activation), second, *last).train(self.training)
+        return nn.Sequential(*steps, *last).train(self.training)
 
     @torch.no_grad()
     def folded(self, after: nn.Module | None = None) -> Self:
@@ -237,10 +264,9 @@ class PlacedLayer(ForestLayer):
         del twin.dendrite_norm
         twin.dendrite_norm = None  # not a submodule that is None, which a repr would show
         values = twin.weight.new_zeros(self._placement.biases) if twin.bias is None else twin.bias
-        dendrites, somata, shift, root = self._placement.split(twin.weight, values)
-        assert shift is not None
-        assert root is not None
-        for norm, weight, bias in ((self.dendrite_norm, dendrites, shift), (after, somata, root)):
+        norms = [*([None] * (self.depth - 1) if self.dendrite_norm is None else self.dendrite_norm), after]
+        for norm, (weight, bias) in zip(norms, self._placement.filters(twin.weight, values), strict=True):
+            assert bias is not None
             if norm is not None:
                 scale, move = scale_and_shift(norm)
                 weight.mul_(scale.reshape(-1, *(1,) * (weight.dim() - 1)))

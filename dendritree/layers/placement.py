@@ -16,7 +16,7 @@ from ..tree import Forest
 from ..tree.levels import AUTO
 from ..wiring import Shared, Wiring
 
-TREE_OPTIONS = {"branching": AUTO, "depth": None, "fan_in": None, "wiring": "shared", "repeats": None, "ragged": False}
+TREE_OPTIONS = {"branching": AUTO, "fan_in": None, "wiring": "shared", "repeats": None, "ragged": False}
 """Options that `places` determines, and their defaults."""
 
 
@@ -24,12 +24,16 @@ TREE_OPTIONS = {"branching": AUTO, "depth": None, "fan_in": None, "wiring": "sha
 class Placement:
     """A dendrite that reads all of a window, at several places of a neuron's patch, and a soma that weighs the places.
 
-    It takes the role of a `Growth` in a layer, but its trees are grown only if they are asked for: the convolutions
-    do not need them, and those of a wide layer have millions of edges.
+    In deeper trees branches stand between them: a branch weighs dendrites at several places, and stands at as many
+    places itself. It takes the role of a `Growth` in a layer, but its trees are grown only if they are asked for: the
+    convolutions do not need them, and those of a wide layer have millions of edges.
 
     >>> placement = Placement(3, 8, window=(3, 3), places=(3, 3))
     >>> placement.patch, placement.weights, placement.forest()[0].describe()
     ((5, 5), 288, '8 trees of 243 synapses, 9 + 1 dendrites, 2 of them with weights of their own')
+    >>> deeper = Placement(3, 8, window=(3, 3), places=(3, 3), depth=3)
+    >>> deeper.patch, deeper.weights, deeper.forest()[0].describe()
+    ((7, 7), 360, '8 trees of 2,187 synapses, 81 + 9 + 1 dendrites, 3 of them with weights of their own')
     """
 
     channels: int
@@ -37,7 +41,9 @@ class Placement:
     window: tuple[int, ...]
     """Sides of the dendrite's window."""
     places: tuple[int, ...]
-    """Places of the dendrite along each axis, next to each other."""
+    """Places along each axis, next to each other."""
+    depth: int = 2
+    """Levels of the tree: 2 for dendrites and a soma."""
 
     wiring: ClassVar[Wiring] = Shared()
     repeats: ClassVar[None] = None
@@ -50,51 +56,62 @@ class Placement:
 
     @property
     def copies(self) -> int:
-        """Places of a dendrite."""
+        """Places that a branch or a soma weighs."""
         return math.prod(self.places)
 
     @property
     def branching(self) -> list[int]:
-        """Children of a dendrite and of a soma."""
-        return [self.synapses, self.copies]
+        """Children of a dendrite, of branches, and of a soma."""
+        return [self.synapses, *[self.copies] * (self.depth - 1)]
+
+    def reach(self, level: int) -> tuple[int, ...]:
+        """Sides of the area that a node of a level reads; dendrites are level 1."""
+        return tuple(w + (level - 1) * (p - 1) for w, p in zip(self.window, self.places, strict=True))
 
     @property
     def patch(self) -> tuple[int, ...]:
         """Sides of the area that a neuron reads."""
-        return tuple(w + p - 1 for w, p in zip(self.window, self.places, strict=True))
+        return self.reach(self.depth)
 
     @property
     def weights(self) -> int:
-        """Weights of all neurons, those of a dendrite counted once."""
-        return self.neurons * (self.synapses + self.copies)
+        """Weights of all neurons, those of a dendrite or branch counted once."""
+        return self.neurons * sum(self.branching)
 
     @property
     def biases(self) -> int:
-        """Biases of all neurons: of the dendrites, then of the somata."""
-        return 2 * self.neurons
+        """Biases of all neurons, one per level."""
+        return self.depth * self.neurons
 
     def forest(self) -> tuple[Forest, None]:
         """The trees of the neurons at one position, wired to their patch of shape (channels, *patch)."""
         patch = np.arange(self.channels * math.prod(self.patch), dtype=np.int32).reshape(self.channels, *self.patch)
-        windows = np.lib.stride_tricks.sliding_window_view(patch, (self.channels, *self.window))
-        synapses = np.tile(windows.reshape(-1), self.neurons)  # (neurons, places, channels, window)
-        dendrites, somata = np.arange(self.neurons * self.copies), np.arange(self.neurons)
-        offsets = np.append(dendrites * self.synapses, len(synapses) + np.arange(self.neurons + 1) * self.copies)
-        roots = len(dendrites) + somata
-        template = np.append(somata.repeat(self.copies) * self.copies, roots)
-        source = np.append(synapses, patch.size + dendrites)
-        return Forest(patch.size, source, offsets, roots, template), None  # type: ignore[arg-type]
+        windows = np.lib.stride_tricks.sliding_window_view(patch, (self.channels, *self.window))[0]
+        steps = np.stack(np.unravel_index(np.arange(self.copies), self.places))  # (axes, places)
+        corners = np.zeros((len(self.places), 1), int)  # of every dendrite, the soma's first place first
+        for _ in range(self.depth - 1):
+            corners = (corners[:, :, None] + steps[:, None]).reshape(len(self.places), -1)
+        source = [np.tile(windows[tuple(corners)].reshape(-1), self.neurons)]  # (neurons, dendrites, channels, window)
+        nodes, edges, template, offsets = 0, 0, [], []
+        for level, children in enumerate(self.branching):
+            per_neuron = self.copies ** (self.depth - 1 - level)
+            count = self.neurons * per_neuron
+            if level:
+                source.append(patch.size + nodes - count * children + np.arange(count * children))
+            template.append(nodes + np.arange(self.neurons).repeat(per_neuron) * per_neuron)
+            offsets.append(edges + np.arange(count) * children)
+            nodes, edges = nodes + count, edges + count * children
+        roots = np.arange(nodes - self.neurons, nodes)
+        every = [np.concatenate(parts) for parts in (source, [*offsets, [edges]], template)]
+        return Forest(patch.size, every[0], every[1], roots, every[2]), None  # type: ignore[arg-type]
 
-    def split(self, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        """Weights of the dendrites and of the somata in the shape of filters, and their biases."""
-        dendrites, somata = torch.split(weight, [self.neurons * self.synapses, self.neurons * self.copies])
-        shift, root = (None, None) if bias is None else (bias[: self.neurons], bias[self.neurons :])
-        return (
-            dendrites.view(self.neurons, self.channels, *self.window),
-            somata.view(self.neurons, 1, *self.places),
-            shift,
-            root,
-        )
+    def filters(self, weight: Tensor, bias: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
+        """The weights of each level in the shape of filters, dendrites first, and the biases."""
+        weights = torch.split(weight, [self.neurons * children for children in self.branching])
+        shapes = [(self.channels, *self.window), *[(1, *self.places)] * (self.depth - 1)]
+        filters = [level.view(self.neurons, *shape) for level, shape in zip(weights, shapes, strict=True)]
+        biases = [None] * self.depth if bias is None else torch.split(bias, self.neurons)
+        return list(zip(filters, biases, strict=True))
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Reject options of trees that the places determine."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..layers import DendriticConv2d
+from ..layers.activation import Activation, make_activation
 from ..layers.images import Images
 from ..layers.linear import make_linear
 from ..randomness import generator_on
@@ -19,6 +20,8 @@ from .registry import register
 
 STAGES = ("dendritic", "linear", "plain", "separable", "blueprint")
 """What the stages of a `ConvNetwork` are made of."""
+LEAST_DEPTH = {"dendritic": 2, "linear": 2, "plain": 1}
+"""The fewest levels of a stage; by default it has one more."""
 FEW_CHANNELS = 4
 """Up to this number, the first stage of a separable network reads all channels at once, as is usual."""
 Pair = tuple[int, int]
@@ -28,9 +31,10 @@ Pair = tuple[int, int]
 class ConvNetwork(Network):
     """Stages that halve an image, average pooling, and a linear read-out.
 
-    Each stage ends in batch normalization and ReLU. A dendritic stage is a map of neurons with tied dendrites,
-    `DendriticConv2d(..., places=3, stride=2)`: in PyTorch's terms a convolution, batch normalization, ReLU, and a
-    depthwise convolution of stride 2, which is a learned pooling. The other stages are its controls.
+    Each stage ends in batch normalization and the activation. A dendritic stage is a map of neurons with tied
+    dendrites, `DendriticConv2d(..., places=3, depth=3, stride=2)`: in PyTorch's terms a convolution and `depth - 1`
+    depthwise convolutions, the last one of stride 2, with batch normalization and an activation between them. The
+    other stages are its controls.
 
     Args:
         in_features: number of pixels, all channels.
@@ -41,7 +45,10 @@ class ConvNetwork(Network):
         stage: `"dendritic"`; `"linear"`, the same with linear dendrites; `"plain"`, a convolution and max-pooling;
             `"separable"`, a depthwise convolution of stride 2, then a pointwise one; `"blueprint"`, the reverse.
         kernel_size: side of the dendrites' windows, or of the filters; odd; one number, or one per stage.
-        places: a dendrite stands at `places` x `places` places; for a plain stage, the side of max-pooling.
+        places: dendrites and branches stand at `places` x `places` places; for a plain stage, the side of max-pooling.
+        depth: levels of a neuron's tree, 2 or more, 3 by default; for a plain stage, its convolutions, 2 by default.
+            The other stages have none.
+        activation: as in `DendriticLayer`.
         pool: the read-out sees averages of `pool` x `pool` parts of the last maps; None for all of the maps.
         dropout: probability of silencing an input of the read-out while training.
         output: `"logits"` or `"probabilities"`.
@@ -54,7 +61,7 @@ class ConvNetwork(Network):
     Example:
         >>> net = ConvNetwork(3072, [20, 28, 40], image_shape=(3, 32, 32))
         >>> net(torch.randn(5, 3, 32, 32)).shape, sum(p.numel() for p in net.parameters())
-        (torch.Size([5, 10]), 18414)
+        (torch.Size([5, 10]), 19382)
     """
 
     def __init__(
@@ -67,6 +74,8 @@ class ConvNetwork(Network):
         stage: str = "dendritic",
         kernel_size: int | Sequence[int] = 3,
         places: int = 3,
+        depth: int | None = None,
+        activation: Activation = "relu",
         pool: int | None = 2,
         dropout: float = 0.0,
         output: str = "logits",
@@ -76,16 +85,19 @@ class ConvNetwork(Network):
         inputs, *filters, outputs = check_sizes(in_features, hidden, out_features)
         shape = image_of(check_image_shape(image_shape), inputs, "conv-network", kind="model")
         build = _STAGES[check_one_of("stage", stage, STAGES)]
+        least = LEAST_DEPTH.get(stage, 0)
+        levels = check_int("depth", least + 1 if depth is None else depth, least=least)
         kernels = list(kernel_size) if isinstance(kernel_size, Sequence) else [kernel_size] * len(filters)
         if len(kernels) != len(filters) or any(check_int("kernel_size", side) % 2 == 0 for side in kernels):
             raise OptionError(
                 f"kernel_size must be an odd number, or one for each of {len(filters)} stages: got {kernel_size!r}"
             )
-        placed: dict[str, Any] = {"device": device, "dtype": dtype}
+        make_activation(activation)  # raises for what is not one
+        kind = _Kind(check_int("places", places), levels, activation, {"device": device, "dtype": dtype})
         steps: list[nn.Module] = [Images(shape)]
         channels, size = shape[0], (shape[1], shape[2])
         for number, (side, neurons) in enumerate(zip(kernels, filters, strict=True)):
-            modules, after = build(channels, neurons, side, check_int("places", places), size, placed)
+            modules, after = build(channels, neurons, side, size, kind)
             if max(size) == 1 or min(after) < 1:
                 raise ShapeError(
                     f"images must have room for {len(filters)} stages with places={places}: got "
@@ -116,73 +128,85 @@ def _half(side: Pair) -> Pair:
     return side[0] // 2, side[1] // 2
 
 
-def _ending(neurons: int, placed: dict[str, Any]) -> list[nn.Module]:
-    return [nn.BatchNorm2d(neurons, **placed), nn.ReLU()]
+class _Kind(NamedTuple):
+    """What all stages of a network have in common."""
+
+    places: int
+    depth: int
+    activation: Activation
+    placed: dict[str, Any]
+
+    def ending(self, neurons: int) -> list[nn.Module]:
+        """Batch normalization and the activation."""
+        return [nn.BatchNorm2d(neurons, **self.placed), make_activation(self.activation)]
+
+    def convolution(
+        self, channels: int, filters: int, kernel: Pair, stride: int | Pair = 1, groups: int = 1
+    ) -> list[nn.Module]:
+        """A convolution that keeps the size of an image, but for its stride, with its normalization and activation."""
+        step = _Convolution(
+            channels, filters, kernel, stride, _half(kernel), groups=groups, bias=False, **self.placed
+        )
+        return [step, *self.ending(filters)]
 
 
 def _dendritic(
-    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any], activation: str = "relu"
+    channels: int, neurons: int, side: int, size: Pair, kind: _Kind, linear: bool = False
 ) -> tuple[list[nn.Module], Pair]:
-    kernel, stride, standing = _along(size, side), _along(size, 2), _along(size, places)
+    kernel, stride, places = _along(size, side), _along(size, 2), _along(size, kind.places)
+    inner = kind.depth - 2  # levels of branches; they see zeros around the image, as dendrites do
+    zeros = tuple(k // 2 + inner * (p - 1) // 2 for k, p in zip(kernel, places, strict=True))
     layer = DendriticConv2d(
         channels,
         neurons,
         kernel,
         stride,
-        _half(kernel),
-        places=standing,
-        dendrite_norm="batch" if max(standing) > 1 else None,
+        zeros,
+        places=places,
+        depth=kind.depth if max(places) > 1 else None,
+        dendrite_norm="batch" if max(places) > 1 else None,
         bias=False,
-        activation=activation,
+        activation=None if linear else kind.activation,
         root_activation=False,
-        **placed,
+        **kind.placed,
     )
-    after = tuple((n - p) // s + 1 for n, p, s in zip(size, standing, stride, strict=True))
-    return [layer, *_ending(neurons, placed)], after  # type: ignore[return-value]
+    reach = (k + (kind.depth - 1) * (p - 1) for k, p in zip(kernel, places, strict=True))
+    after = tuple((n + 2 * z - r) // s + 1 for n, z, r, s in zip(size, zeros, reach, stride, strict=True))
+    return [layer, *kind.ending(neurons)], after  # type: ignore[return-value]
 
 
-def _linear(
-    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
-) -> tuple[list[nn.Module], Pair]:
-    return _dendritic(channels, neurons, side, places, size, placed, activation="none")
+def _linear(channels: int, neurons: int, side: int, size: Pair, kind: _Kind) -> tuple[list[nn.Module], Pair]:
+    return _dendritic(channels, neurons, side, size, kind, linear=True)
 
 
-def _plain(
-    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
-) -> tuple[list[nn.Module], Pair]:
-    window, stride = _along(size, places), _along(size, 2)
+def _plain(channels: int, neurons: int, side: int, size: Pair, kind: _Kind) -> tuple[list[nn.Module], Pair]:
+    window, stride = _along(size, kind.places), _along(size, 2)
     zeros = tuple(p // 2 if p > s else 0 for p, s in zip(window, stride, strict=True))
     after = tuple((n + 2 * z - p) // s + 1 for n, z, p, s in zip(size, zeros, window, stride, strict=True))
-    norm, rectify = _ending(neurons, placed)
-    pooling = nn.MaxPool2d(window, stride, zeros)
-    # Pooling before ReLU gives the same result in less time.
-    return [_convolution(channels, neurons, _along(size, side), 1, placed), norm, pooling, rectify], after  # type: ignore[return-value]
+    steps = kind.convolution(channels, neurons, _along(size, side))
+    for _ in range(kind.depth - 1):
+        steps += kind.convolution(neurons, neurons, _along(size, 3))
+    *steps, last = [*steps, nn.MaxPool2d(window, stride, zeros)]  # type: ignore[arg-type]
+    if isinstance(steps[-1], nn.ReLU):  # pooling before ReLU gives the same result in less time
+        *steps, last = [*steps[:-1], last, steps[-1]]
+    return [*steps, last], after  # type: ignore[return-value]
 
 
-def _separable(
-    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
-) -> tuple[list[nn.Module], Pair]:
-    del places
+def _separable(channels: int, neurons: int, side: int, size: Pair, kind: _Kind) -> tuple[list[nn.Module], Pair]:
     kernel, stride = _along(size, side), _along(size, 2)
     after = (size[0] - 1) // stride[0] + 1, (size[1] - 1) // stride[1] + 1
     if channels <= FEW_CHANNELS:
-        return [_convolution(channels, neurons, kernel, stride, placed), *_ending(neurons, placed)], after
-    depthwise = _convolution(channels, channels, kernel, stride, placed, groups=channels)
-    pointwise = _convolution(channels, neurons, (1, 1), 1, placed)
-    return [depthwise, *_ending(channels, placed), pointwise, *_ending(neurons, placed)], after
+        return kind.convolution(channels, neurons, kernel, stride), after
+    depthwise = kind.convolution(channels, channels, kernel, stride, groups=channels)
+    return [*depthwise, *kind.convolution(channels, neurons, (1, 1))], after
 
 
-def _blueprint(
-    channels: int, neurons: int, side: int, places: int, size: Pair, placed: dict[str, Any]
-) -> tuple[list[nn.Module], Pair]:
-    kernel, depthwise, stride = _along(size, side), _along(size, places), _along(size, 2)
+def _blueprint(channels: int, neurons: int, side: int, size: Pair, kind: _Kind) -> tuple[list[nn.Module], Pair]:
+    kernel, depthwise, stride = _along(size, side), _along(size, kind.places), _along(size, 2)
     kernel = kernel if channels <= FEW_CHANNELS else (1, 1)
     after = tuple((n + 2 * (p // 2) - p) // s + 1 for n, p, s in zip(size, depthwise, stride, strict=True))
-    steps = [
-        _convolution(channels, neurons, kernel, 1, placed),
-        _convolution(neurons, neurons, depthwise, stride, placed, groups=neurons),
-    ]
-    return [*steps, *_ending(neurons, placed)], after  # type: ignore[return-value]
+    pointwise = kind.convolution(channels, neurons, kernel)[0]
+    return [pointwise, *kind.convolution(neurons, neurons, depthwise, stride, groups=neurons)], after  # type: ignore[return-value]
 
 
 _STAGES: dict[str, Callable[..., tuple[list[nn.Module], Pair]]] = {
@@ -201,9 +225,3 @@ class _Convolution(nn.Conv2d):
         """Redraw the weights."""
         if not self.weight.is_meta:
             nn.init.kaiming_normal_(self.weight, nonlinearity="relu", generator=generator_on(self.weight.device))
-
-
-def _convolution(
-    channels: int, filters: int, kernel: Pair, stride: int | Pair, placed: dict[str, Any], groups: int = 1
-) -> nn.Conv2d:
-    return _Convolution(channels, filters, kernel, stride, _half(kernel), groups=groups, bias=False, **placed)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..errors import OptionError, check_int
+from ..layers.activation import Activation
 from ..wiring.image_orders import check_image_shape, image_of
 from .conv_network import ConvNetwork
 from .registry import create_model, register
@@ -31,6 +32,7 @@ def image_options(
     *,
     budget: int | str,
     stage: str = "dendritic",
+    activation: Activation = "relu",
     dropout: float = 0.0,
 ) -> dict[str, Any]:
     """The arguments of the `ConvNetwork` for an image and a budget.
@@ -49,7 +51,7 @@ def image_options(
             "out_features": outputs,
             "image_shape": list(shape),  # as read from a file
             "stage": stage,
-            "places": 2 if stage == "plain" else 3,
+            "activation": activation,
             "pool": pool,
             "dropout": dropout,
         }
@@ -96,6 +98,7 @@ def cnn_preset(
     budget: int | str,
     image_shape: Sequence[int] | None = None,
     stage: str = "plain",
+    activation: Activation = "relu",
     dropout: float = 0.0,
     output: str = "logits",
     device: torch.device | str | None = None,
@@ -107,7 +110,7 @@ def cnn_preset(
         in_features: number of pixels, all channels; may be left out if `image_shape` is given.
         image_shape: (channels, height, width); a square image of one channel by default.
         stage: `"plain"`, `"separable"`, `"blueprint"` or `"linear"`, as in `ConvNetwork`.
-        out_features, budget, dropout, output, device, dtype: as in `dendritic_preset`.
+        out_features, budget, activation, dropout, output, device, dtype: as in `dendritic_preset`.
 
     Example:
         >>> net = cnn_preset(image_shape=(3, 32, 32), budget="18k")
@@ -115,5 +118,5 @@ def cnn_preset(
         (torch.Size([5, 10]), 17962)
     """
     shape = image_for(in_features, image_shape, "cnn")
-    options = image_options(shape, out_features, budget=budget, stage=stage, dropout=dropout)
+    options = image_options(shape, out_features, budget=budget, stage=stage, activation=activation, dropout=dropout)
     return ConvNetwork(**options, output=output, device=device, dtype=dtype)

@@ -40,16 +40,19 @@ def test_outputs_and_gradients_are_those_of_the_forest_at_every_position(data):
     kernel, places, stride = data.draw(several), data.draw(several.filter(lambda p: max(p) > 1)), data.draw(several)
     padding = data.draw(st.sampled_from(["valid", "same"]) | several.map(lambda p: [n - 1 for n in p]))
     stride = [1] * axes if padding == "same" else stride
+    depth = data.draw(st.integers(2, 3))
     channels, neurons, batch = (data.draw(st.integers(least, 3)) for least in (1, 1, 0))
     options = {
+        "places": places,
+        "depth": depth,
         "bias": data.draw(st.booleans()),
         "root_activation": data.draw(st.booleans()),
         "activation": data.draw(st.sampled_from(["relu", "leaky_relu", "tanh", None])),
         "dtype": torch.float64,
     }
-    size = [k + p - 1 + data.draw(st.integers(0, 4)) for k, p in zip(kernel, places, strict=True)]
-    placed = drawn(kind(channels, neurons, kernel, stride, padding, places=places, **options))
-    forest = kind(channels, neurons, kernel, stride, padding, places=places, backend="reference", **options)
+    size = [k + (depth - 1) * (p - 1) + data.draw(st.integers(0, 4)) for k, p in zip(kernel, places, strict=True)]
+    placed = drawn(kind(channels, neurons, kernel, stride, padding, **options))
+    forest = kind(channels, neurons, kernel, stride, padding, backend="reference", **options)
     forest.load_state_dict(placed.state_dict())
     x = torch.randn(batch, channels, *size, dtype=torch.float64)
     actual, expected = numbers(placed, x), numbers(forest, x)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dendritree.errors import OptionError
+from dendritree.models.conv_network import LEAST_DEPTH
 from dendritree.models.sizing import fill_budget
 from dendritree.neurons.families import RESERVED, NeuronFamily, neuron_family, neuron_names
 from dendritree.wiring import Local, Random, Tied, Wiring
@@ -158,7 +159,8 @@ def _tied_linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
 
 
 def _stages(stage: str) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
-    """Draw a stack of stages; the same numbers for all kinds, but for the pooling of plain convolutions."""
+    """Draw a stack of stages; the same numbers for all kinds, but for the pooling of plain convolutions. A dendritic
+    stage has trees of depth 2 or 3, a plain one one or two convolutions."""
 
     def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
         shape = _image(task)
@@ -173,7 +175,9 @@ def _stages(stage: str) -> Callable[[np.random.Generator, Task], dict[str, Any]]
             "shape": tuple(round(growth**number, 2) for number in range(depth)),
             "image_shape": list(shape),  # as read from a file
             "kernel_size": [first, *[3] * (depth - 1)],
-            "places": int(_pick(random, 2, 2, 3)) if stage == "plain" else 3,
+            "places": int(_pick(random, 2, 3)) if stage == "plain" else 3,
+            "depth": LEAST_DEPTH.get(stage, 0) + int(_pick(random, 0, 1)),
+            "activation": _pick(random, "relu", "silu"),
             "pool": int(_pick(random, 2, 3)),
             "dropout": float(_pick(random, 0.0, 0.0, 0.0, 0.1)),
         }
