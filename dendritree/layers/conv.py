@@ -153,18 +153,22 @@ class DendriticConv2d(_DendriticConv):
         z[n, o, a, b] = act(w[o] . window of x[n] at row a, column b + c[o])
         y[n, o, i, j] = act(sum over p, q of v[o, p, q] * z[n, o, i * stride + p, j * stride + q] + s[o])
 
-    In known terms this is a convolution, an activation and a depthwise convolution of the neurons' stride, which is a
-    learned pooling, and that is how it is computed: on any device, under autocast, `torch.compile` and export. A neuron
-    reads a patch with sides `kernel_size + places - 1`, and the sizes of the output are those of a convolution with
-    such filters.
+    With `depth=3` there are branches between dendrites and soma: a branch weighs dendrites at 3 x 3 places, and the
+    soma weighs branches at 3 x 3 places, each with an activation.
+
+    In known terms this is a convolution and `depth - 1` depthwise convolutions with activations between them, the last
+    one with the neurons' stride, which is a learned pooling, and that is how it is computed: on any device, under
+    autocast, `torch.compile` and export. A neuron reads a patch with sides `kernel_size + (depth - 1) * (places - 1)`,
+    and the sizes of the output are those of a convolution with such filters.
 
     Args:
         in_channels, out_channels: as in `nn.Conv2d`; there is one filter, or neuron, per output channel.
         kernel_size, stride, dilation: an int, or one for each of height, width. With places, the window of a dendrite,
             and the distance between neurons.
-        places: places of a dendrite, an int or one for each of height, width; they determine the tree.
-        dendrite_norm: `"batch"` normalizes the dendrites before their activation; it needs places. Its shifts make
-            biases superfluous if another normalization follows the layer: `bias=False`.
+        places: places of a dendrite, and of a branch, an int or one for each of height, width. With places, the tree is
+            determined by them and by `depth`, which is 2 by default.
+        dendrite_norm: `"batch"` normalizes dendrites and branches before their activation; it needs places. Its shifts
+            make biases superfluous if another normalization follows the layer: `bias=False`.
         padding: zeros around the image: an int, one for each of height, width, `"same"` or `"valid"`.
         branching, depth, fan_in, repeats, ragged: the tree of a filter, as in `DendriticLayer`.
         wiring: which inputs of a patch a filter reads: `"shared"` (all), another name of `dendritree.wiring.WIRINGS`,
@@ -183,7 +187,7 @@ class DendriticConv2d(_DendriticConv):
 
     Attributes:
         weight: shape `(edges,)`, initially N(0, 2 / children of its node), as in `DendriticLayer`; a soma weighs the
-            places of a rectified dendrite equally at first.
+            places equally at first if the activation is a rectifier, and a branch mostly passes on its middle place.
         bias: shape `(nodes,)`, initially 0, or None.
         forest: the trees and their wiring in a patch, a `dendritree.tree.Forest`.
         multiply_adds: for one output position.

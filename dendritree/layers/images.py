@@ -42,4 +42,7 @@ class Images(nn.Module):
                 f"{math.prod(self.image_shape)} pixels: got {tuple(x.shape)}"
             )
         images: Tensor = torch.unflatten(rows, 1, self.image_shape)
+        if self.image_shape[0] == 1:  # in order either way; the strides tell convolutions which one to continue with
+            _, height, width = self.image_shape
+            return images.contiguous().as_strided(images.shape, (height * width, 1, width, 1))
         return images.contiguous(memory_format=torch.channels_last)

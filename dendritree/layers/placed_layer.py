@@ -230,7 +230,10 @@ class PlacedLayer(ForestLayer):
         for level in range(1, self._placement.depth):
             stride = self.stride if level == self._placement.depth - 1 else 1
             steps += [] if self.dendrite_norm is None else [copy.deepcopy(self.dendrite_norm[level - 1])]
-            steps += [copy.deepcopy(self.activation), kind(neurons, neurons, self.places, stride, groups=neurons, **like)]
+            steps += [
+                copy.deepcopy(self.activation),
+                kind(neurons, neurons, self.places, stride, groups=neurons, **like),
+            ]
         filters = self._placement.filters(self.weight, self.bias)
         with torch.no_grad():
             for module, (weight, bias) in zip((s for s in steps if isinstance(s, kind)), filters, strict=True):

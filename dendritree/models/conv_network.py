@@ -144,9 +144,7 @@ class _Kind(NamedTuple):
         self, channels: int, filters: int, kernel: Pair, stride: int | Pair = 1, groups: int = 1
     ) -> list[nn.Module]:
         """A convolution that keeps the size of an image, but for its stride, with its normalization and activation."""
-        step = _Convolution(
-            channels, filters, kernel, stride, _half(kernel), groups=groups, bias=False, **self.placed
-        )
+        step = _Convolution(channels, filters, kernel, stride, _half(kernel), groups=groups, bias=False, **self.placed)
         return [step, *self.ending(filters)]
 
 

@@ -32,6 +32,7 @@ def image_options(
     *,
     budget: int | str,
     stage: str = "dendritic",
+    depth: int | None = None,
     activation: Activation = "relu",
     dropout: float = 0.0,
 ) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def image_options(
 
     >>> options = image_options((1, 28, 28), 10, budget=2000)
     >>> options["hidden"], options["pool"]
-    ([5, 7, 12], 3)
+    ([5, 7, 10], 3)
     """
     shape = check_image_shape(tuple(image_shape))
     assert shape is not None
@@ -51,6 +52,7 @@ def image_options(
             "out_features": outputs,
             "image_shape": list(shape),  # as read from a file
             "stage": stage,
+            "depth": depth,
             "activation": activation,
             "pool": pool,
             "dropout": dropout,
@@ -98,6 +100,7 @@ def cnn_preset(
     budget: int | str,
     image_shape: Sequence[int] | None = None,
     stage: str = "plain",
+    depth: int | None = None,
     activation: Activation = "relu",
     dropout: float = 0.0,
     output: str = "logits",
@@ -109,14 +112,17 @@ def cnn_preset(
     Args:
         in_features: number of pixels, all channels; may be left out if `image_shape` is given.
         image_shape: (channels, height, width); a square image of one channel by default.
-        stage: `"plain"`, `"separable"`, `"blueprint"` or `"linear"`, as in `ConvNetwork`.
+        stage: `"plain"`, `"separable"`, `"blueprint"` or `"linear"`, and
+        depth: convolutions of a plain stage, or levels of a linear tree, as in `ConvNetwork`.
         out_features, budget, activation, dropout, output, device, dtype: as in `dendritic_preset`.
 
     Example:
         >>> net = cnn_preset(image_shape=(3, 32, 32), budget="18k")
         >>> net(torch.randn(5, 3, 32, 32)).shape, sum(p.numel() for p in net.parameters())
-        (torch.Size([5, 10]), 17962)
+        (torch.Size([5, 10]), 17890)
     """
     shape = image_for(in_features, image_shape, "cnn")
-    options = image_options(shape, out_features, budget=budget, stage=stage, activation=activation, dropout=dropout)
+    options = image_options(
+        shape, out_features, budget=budget, stage=stage, depth=depth, activation=activation, dropout=dropout
+    )
     return ConvNetwork(**options, output=output, device=device, dtype=dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..errors import OptionError, check_int, check_one_of
+from ..layers.activation import Activation
 from ..wiring import Local, Random, Tied, Wiring
 from ..wiring.image_orders import check_image_shape
 from .conv_network import ConvNetwork
@@ -42,6 +43,8 @@ def dendritic_preset(
     budget: int | str,
     image_shape: Sequence[int] | None = None,
     neurons: str = "tree",
+    depth: int | None = None,
+    activation: Activation = "relu",
     dropout: float = 0.0,
     output: str = "logits",
     device: torch.device | str | None = None,
@@ -56,6 +59,8 @@ def dendritic_preset(
         image_shape: (channels, height, width) if the inputs are images; a sequence has height 1. The network is then a
             stack of dendritic stages, a `ConvNetwork`; otherwise it has one hidden layer, a `DendriticNetwork`.
         neurons: `"tree"`, or `"sparse"` for a hidden layer of neurons without dendrites, which did better on Adult.
+        depth: levels of the trees of a stack of stages, 3 by default; 2 takes little more than half of the time.
+        activation: of a stack of stages; `"silu"` is more accurate on photographs; `"relu"` suits integers.
         dropout: probability of silencing an input of the read-out while training.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
@@ -63,7 +68,7 @@ def dendritic_preset(
     Example:
         >>> net = dendritic_preset(image_shape=(1, 28, 28), budget=2000)
         >>> net(torch.randn(5, 1, 28, 28)).shape, sum(p.numel() for p in net.parameters())
-        (torch.Size([5, 10]), 1918)
+        (torch.Size([5, 10]), 1928)
     """
     if image_shape is None or neurons != "tree":
         return single_layer_preset(
@@ -78,7 +83,7 @@ def dendritic_preset(
             dtype=dtype,
         )
     shape = image_for(in_features, image_shape, "dendritic")
-    options = image_options(shape, out_features, budget=budget, dropout=dropout)
+    options = image_options(shape, out_features, budget=budget, depth=depth, activation=activation, dropout=dropout)
     return ConvNetwork(**options, output=output, device=device, dtype=dtype)
 
 

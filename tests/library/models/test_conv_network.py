@@ -20,42 +20,45 @@ def trained(net, x):
     return net.eval()
 
 
-def test_a_dendritic_stage_is_a_convolution_and_a_depthwise_one():
+def test_a_dendritic_stage_is_a_convolution_and_two_depthwise_ones():
     torch.manual_seed(0)
-    net = trained(ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), pool=None), x := torch.randn(7, 3, 8, 8))
+    options = {"image_shape": (3, 8, 8), "pool": None, "activation": "silu"}
+    net = trained(ConvNetwork(192, [5], 3, **options), x := torch.randn(7, 3, 8, 8))
     layer, norm = net.hidden[1], net.hidden[2]
-    first, somata = layer.weight[:135].view(5, 3, 3, 3), layer.weight[135:].view(5, 1, 3, 3)
-    dendrites = torch.relu(layer.dendrite_norm(F.conv2d(x, first, padding=1)))
-    maps = torch.relu(norm(F.conv2d(dendrites, somata, stride=2, groups=5)))
+    first, second, third = torch.split(layer.weight, [135, 45, 45])
+    dendrites = F.silu(layer.dendrite_norm[0](F.conv2d(x, first.view(5, 3, 3, 3), padding=2)))
+    branches = F.silu(layer.dendrite_norm[1](F.conv2d(dendrites, second.view(5, 1, 3, 3), groups=5)))
+    maps = F.silu(norm(F.conv2d(branches, third.view(5, 1, 3, 3), stride=2, groups=5)))
     assert maps.shape == (7, 5, 3, 3)
     torch.testing.assert_close(net(x), net.readout(maps.flatten(1)))
     torch.testing.assert_close(net(x.flatten(1)), net(x))
 
 
-def test_a_plain_stage_is_a_convolution_and_max_pooling():
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_a_plain_stage_is_convolutions_and_max_pooling(activation):
     torch.manual_seed(0)
-    net = trained(
-        ConvNetwork(192, [5], 3, image_shape=(3, 8, 8), stage="plain", places=2), x := torch.randn(7, 3, 8, 8)
-    )
-    convolution, norm = net.hidden[1], net.hidden[2]
-    maps = F.max_pool2d(torch.relu(norm(F.conv2d(x, convolution.weight, padding=1))), 2)
+    options = {"image_shape": (3, 8, 8), "stage": "plain", "activation": activation}
+    net = trained(ConvNetwork(192, [5], 3, **options), x := torch.randn(7, 3, 8, 8))
+    first, norm, _, second, after = net.hidden[1:6]
+    act = getattr(F, activation)
+    maps = act(after(F.conv2d(act(norm(F.conv2d(x, first.weight, padding=1))), second.weight, padding=1)))
+    maps = F.max_pool2d(maps, 3, 2, 1)
     torch.testing.assert_close(net(x), net.readout(F.adaptive_avg_pool2d(maps, 2).flatten(1)))
 
 
 @pytest.mark.parametrize(
     ("stage", "per_stage"),
     [
-        ("dendritic", 4 * 9 * 6 + 6 * 9 + 2 * 6 + 2 * 6),
-        ("linear", 4 * 9 * 6 + 6 * 9 + 2 * 6 + 2 * 6),
-        ("plain", 4 * 9 * 6 + 2 * 6),
+        ("dendritic", 5 * 9 * 6 + 2 * 6 * 9 + 3 * 2 * 6),
+        ("linear", 5 * 9 * 6 + 2 * 6 * 9 + 3 * 2 * 6),
+        ("plain", 5 * 9 * 6 + 6 * 9 * 6 + 2 * 2 * 6),
         ("separable", 5 * 9 + 2 * 5 + 5 * 6 + 2 * 6),
         ("blueprint", 5 * 6 + 6 * 9 + 2 * 6),
     ],
 )
 def test_parameters_of_a_stage(stage, per_stage):
-    channels = 4 if per_stage in (294, 228) else 5
-    one, two = (ConvNetwork(256, hidden, 1, stage=stage, pool=1) for hidden in ([channels], [channels, 6]))
-    assert count(two).total - count(one).total == per_stage + 6 - channels  # the read-out reads as many averages
+    one, two = (ConvNetwork(256, hidden, 1, stage=stage, pool=1) for hidden in ([5], [5, 6]))
+    assert count(two).total - count(one).total == per_stage + 6 - 5  # the read-out reads as many averages
 
 
 @given(
@@ -65,11 +68,12 @@ def test_parameters_of_a_stage(stage, per_stage):
     st.sampled_from([1, 3, 5]),
     st.sampled_from([2, 3]),
     st.sampled_from([None, 1, 2, 5]),
+    st.sampled_from([None, 2, 3]),
 )
-def test_images_and_sequences_of_any_shape(stage, shape, depth, kernel, places, pool):
+def test_images_and_sequences_of_any_shape(stage, shape, stages, kernel, places, pool, depth):
     features = shape[0] * shape[1] * shape[2]
-    options = {"stage": stage, "kernel_size": kernel, "places": places, "pool": pool}
-    net = ConvNetwork(features, [3, 4][:depth], 2, image_shape=shape, **options)
+    options = {"stage": stage, "kernel_size": kernel, "places": places, "pool": pool, "depth": depth}
+    net = ConvNetwork(features, [3, 4][:stages], 2, image_shape=shape, **options)
     x = torch.randn(3, *shape)
     assert net(x).shape == (3, 2)
     net(x).sum().backward()
@@ -94,10 +98,11 @@ def test_max_pooling_is_not_explained():
 
 def test_multiply_adds_are_those_of_the_convolutions():
     net = ConvNetwork(784, [5, 7], pool=None)
-    first = 5 * (28 * 28 * 9 + 13 * 13 * 9)
-    second = 7 * (13 * 13 * 45 + 6 * 6 * 9)
+    first = 5 * 9 * (30 * 30 + 28 * 28 + 13 * 13)
+    second = 7 * (15 * 15 * 45 + 13 * 13 * 9 + 6 * 6 * 9)
     assert count(net).multiply_adds == first + second + 7 * 36 * 10
-    assert count(ConvNetwork(784, [5], stage="plain", places=2, pool=None)).multiply_adds == 5 * 784 * 9 + 5 * 196 * 10
+    plain = ConvNetwork(784, [5], stage="plain", depth=1, pool=None)
+    assert count(plain).multiply_adds == 5 * 784 * 9 + 5 * 196 * 10
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -123,6 +128,8 @@ def test_one_seed_one_network():
         ({"kernel_size": 4}, "odd"),
         ({"kernel_size": [3]}, "2 stages"),
         ({"places": 0}, "places"),
+        ({"depth": 1}, "depth"),
+        ({"activation": "relux"}, "relu"),
         ({"pool": 0}, "pool"),
         ({"hidden": [3, 3, 3]}, "stage 3"),
         ({"image_shape": (3, 8, 8)}, "pixels"),
