@@ -89,7 +89,7 @@ def prune(
         if network is not model:
             raise OptionError(f"data is for a network; {type(model).__name__} takes examples: got data")
         split = data if isinstance(data, Split) else split_to_fit(data)
-        examples = split.train.x[:MOST_EXAMPLES] if examples is None else examples
+        examples = split.train.x[:MOST_EXAMPLES].flatten(1) if examples is None else examples
     if network is not model and examples is not None:
         rows = examples
         examples = inputs_of(model, rows)
