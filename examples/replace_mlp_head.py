@@ -51,16 +51,15 @@ def run(split: Split, epochs: int, seed: int) -> dict[str, tuple[int, float]]:
     """Parameters of the head and test accuracy of every model."""
     torch.manual_seed(seed)
     config = FitConfig(epochs=epochs, batch_size=64, lr=0.01, schedule="one-cycle", seed=seed)
-    teach = FitConfig(loss="squared-error", epochs=epochs, batch_size=64, lr=0.01, schedule="one-cycle", seed=seed)
     original = DigitsCNN()
     fit(original, split, config)
-    trees, report = convert(original, where="head", budget=BUDGET)
+    trees, report = convert(original, budget=BUDGET)
     if seed == 0:
         print(report, end="\n\n")
     perceptrons = narrow(original, count(trees.get_submodule("head")).total)
     models: dict[str, nn.Module] = {"original": original, "trees, untrained": copy.deepcopy(trees)}
     for name, student in {"trees, distilled": trees, "MLP, distilled": perceptrons}.items():
-        distill(student, original, split, teach)
+        distill(student, original, split, config)
         models[name] = student
     return {
         name: (count(model.get_submodule("head")).total, evaluate(model, split.test)[1])

@@ -58,16 +58,13 @@ def narrower(model: DigitsTransformer, budget: int) -> DigitsTransformer:
 def run(split: Split, epochs: int, seed: int) -> dict[str, tuple[int, float]]:
     """Parameters and test accuracy of every model."""
     config = FitConfig(epochs=epochs, batch_size=64, lr=0.005, schedule="one-cycle", optimizer="adamw", seed=seed)
-    teach = FitConfig(
-        loss="squared-error", epochs=epochs, batch_size=64, lr=0.005, schedule="one-cycle", optimizer="adamw", seed=seed
-    )
     torch.manual_seed(seed)
     original = DigitsTransformer()
     untrained = copy.deepcopy(original)
     fit(original, split, config)
     models: dict[str, nn.Module] = {"original": original}
     for name, start in {"trained": untrained, "distilled": original}.items():
-        trees, report = convert(start, where="encoder.*.linear?", budget=BUDGET)
+        trees, report = convert(start, budget=BUDGET)
         if seed == 0 and name == "trained":
             print(report, end="\n\n")
         budget = sum(change.parameters_after for change in report.changes)
@@ -75,7 +72,7 @@ def run(split: Split, epochs: int, seed: int) -> dict[str, tuple[int, float]]:
             if name == "trained":
                 fit(model, split, config)
             else:
-                distill(model, original, split, teach)
+                distill(model, original, split, config)
             models[f"{kind}, {name}"] = model
     return {name: (count(model).total, evaluate(model, split.test)[1]) for name, model in models.items()}
 

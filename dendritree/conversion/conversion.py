@@ -15,43 +15,47 @@ from ..errors import OptionError, check_module
 from ..models.sizing import check_budget
 from ..tree.levels import AUTO, Branching, check_shape
 from ..wiring import Tied, Wiring, resolve_wiring
-from .mlps import group, trace_forwards
+from .mlps import feed_forward, group, trace_forwards
 from .perceptrons import CONVOLUTIONS, find_perceptrons
 from .replacement import fit_blocks, put_in
 from .report import ConversionReport, LeftAlone
 
 Where: TypeAlias = str | type[nn.Module] | Callable[[str, nn.Module], bool] | Sequence[Any]
 """A shell pattern on dotted names, a class, a function `(name, module) -> bool`, or several of these."""
+NOT_SELECTED = "where= does not select it"
 
 
 def convert(
     model: nn.Module,
     *,
-    where: Where = "*",
+    where: Where | None = None,
     budget: float | int | str = 0.5,
     wiring: str | Wiring = "random",
     branching: Branching = AUTO,
     convolutions: bool = False,
     dry_run: bool = False,
 ) -> tuple[nn.Module, ConversionReport]:
-    """A copy of a model with trees in place of perceptrons, and a report of what was done.
+    """A copy of a model with trees in place of its feed-forward blocks, and a report of what was done.
 
-    A single `nn.Linear`, or `Conv1D` of transformers, becomes as many trees with linear roots, of as many synapses as
-    the budget allows. Two or more of them with activations between, an MLP, become hidden dendritic neurons and a
+    A feed-forward block, two or more linear layers with activations between, becomes hidden dendritic neurons and a
     linear read-out: the hidden width is what the budget allows, and the model's own activation is that of the somas.
-    With `convolutions=True`, an `nn.Conv2d` or `nn.Conv1d` becomes a `DendriticConv2d` or `DendriticConv1d` with as
-    many filters, each a tree over a part of its patch.
+    Unless `where` names other layers, these blocks and the head of a CNN are all that is replaced: the projections of
+    attention, poolers and classifiers stay. A single `nn.Linear`, or `Conv1D` of transformers, becomes as many trees
+    with linear roots, of as many synapses as the budget allows. With `convolutions=True`, an `nn.Conv2d` or `nn.Conv1d`
+    becomes a `DendriticConv2d` or `DendriticConv1d` with as many filters, each a tree over a part of its patch.
     Shapes, device, dtype, training mode and the names of modules stay. New weights are random, from torch's seed, on
     the scale of those they replace, and they require gradients; the model then needs training, or `distill`.
 
-    Anything that cannot be swapped is left alone and listed in the report with the reason: shared modules, tied
-    weights, weights that other code reads directly (attention's `out_proj`), computed, lazy or quantized weights,
-    layers with hooks, layers too small for their budget. If `where` names such a layer in full, an error is raised.
+    All other linear layers are left alone and listed in the report with the reason: those that were not selected, and
+    those that cannot be swapped, which are shared modules, tied weights, weights that other code reads directly
+    (attention's `out_proj`), computed, lazy or quantized weights, layers with hooks, and layers too small for their
+    budget. If `where` names such a layer in full, an error is raised.
 
     Args:
         model: any model; it is not changed.
-        where: which modules: a shell pattern on dotted names (`"*.mlp.*"`), a class of modules, a function `(name,
-            module) -> bool`, or a list of these. A module selects everything inside it.
+        where: which modules: a shell pattern on dotted names (`"*.mlp.*"`, or `"*"` for every linear layer), a class of
+            modules, a function `(name, module) -> bool`, or a list of these. A module selects everything inside it. By
+            default the feed-forward blocks and the head of a CNN.
         budget: parameters of the new modules: a share in (0, 1] of those they replace, as a float, or a number for
             all of them together (`9000`, `"9k"`), in proportion to what they have now. Never exceeded.
         wiring: which inputs a tree reads, as in `DendriticLayer`; by default dealt from shuffled decks, so that all
@@ -83,16 +87,21 @@ def convert(
     flow = trace_forwards(model)
     perceptrons, reasons = find_perceptrons(model, flow.readers, convolutions=convolutions)
     candidates = [name for name, _ in model.named_modules() if name in perceptrons or name in reasons]
-    selected = _select(model, where, candidates)
+    if not candidates:
+        raise OptionError(f"the model has no nn.Linear or Conv1D of transformers to convert{_hint(model)}")
+    selected = candidates if where is None else _select(model, where, candidates)
     groups = group(model, {name: perceptrons[name] for name in selected if name in perceptrons}, flow)
+    if where is None:
+        groups, others = feed_forward(model, groups, reasons)
+        reasons |= others
     replacements, too_small = fit_blocks(groups, allowed, resolved, branching)
-    reasons |= too_small
-    left_alone = tuple(LeftAlone(name, reasons[name]) for name in selected if name in reasons)
+    reasons |= too_small | {name: NOT_SELECTED for name in candidates if name not in selected}
+    left_alone = tuple(LeftAlone(name, reasons[name]) for name in candidates if name in reasons)
     _check_skipped(where, left_alone, everything=not replacements)
     changes = tuple(replacement.change() for replacement in replacements)
     before = sum(parameter.numel() for parameter in model.parameters() if not is_lazy(parameter))
     after = before + sum(change.parameters_after - change.parameters_before for change in changes)
-    report = ConversionReport(changes, left_alone, len(candidates) - len(selected), before, after)
+    report = ConversionReport(changes, left_alone, before, after)
     if dry_run:
         return model, report
     try:
@@ -102,10 +111,10 @@ def convert(
     return put_in(converted, {name: new for each in replacements for name, new in each.build().items()}), report
 
 
-def _check_skipped(where: Where, left_alone: Sequence[LeftAlone], *, everything: bool) -> None:
+def _check_skipped(where: Where | None, left_alone: Sequence[LeftAlone], *, everything: bool) -> None:
     """Raise an error if nothing can be converted, or if a module requested by its full name cannot."""
     named = [each for each in left_alone if each.module in _conditions(where)]
-    asked = named or (left_alone if everything else ())
+    asked = named or [each for each in left_alone if everything and each.reason != NOT_SELECTED]
     if asked:
         listed = "; ".join(f"{each.module or 'the model'}: {each.reason}" for each in asked[:3])
         raise OptionError(f"cannot convert {listed}" + (f"; and {len(asked) - 3} more" if len(asked) > 3 else ""))
@@ -121,8 +130,6 @@ def _select(model: nn.Module, where: Where, candidates: Sequence[str]) -> list[s
     >>> _select(model, "1", ["0", "1.0"])
     ['1.0']
     """
-    if not candidates:
-        raise OptionError(f"the model has no nn.Linear or Conv1D of transformers to convert{_hint(model)}")
     conditions = _conditions(where)
     if not conditions:
         raise OptionError("where must have at least one pattern, class or function: got none")
@@ -148,7 +155,7 @@ def _hint(model: nn.Module) -> str:
     return "; convolutions=True also converts convolutions" if has_any else ""
 
 
-def _conditions(where: Where) -> list[Any]:
+def _conditions(where: Where | None) -> list[Any]:
     return [where] if isinstance(where, str) or not isinstance(where, Sequence) else list(where)
 
 

@@ -1,7 +1,7 @@
 """Find MLPs, Linear-activation-Linear: perceptron layers whose hidden width can change.
 
 `torch.fx` traces the forward passes of a model and shows where the output of a layer goes. Modules of transformers that
-it cannot trace are recognized by the names of their layers. All other layers are replaced one by one.
+it cannot trace are recognized by the names of their layers. All other layers are single.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 import itertools
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -44,6 +44,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 """Names of modules, functions and methods that act on each number alone, in lower case and without underscores."""
 PASSES = {"alphadropout", "dropout", "identity"}
+SINGLE = "not in a feed-forward block, linear layers with activations alone between; where= selects it by name"
 
 
 # --------------------------------------------------------------------------------------------------- forward passes
@@ -177,6 +178,25 @@ def group(model: nn.Module, perceptrons: Mapping[str, Perceptron], flow: Flow) -
             block_of |= dict.fromkeys(names, block)
     grouped = {name: block_of.get(name, (perceptron,)) for name, perceptron in perceptrons.items()}
     return [block for name, block in grouped.items() if block[0].name == name]
+
+
+def feed_forward(model: nn.Module, blocks: Sequence[Block], unfit: Iterable[str]) -> tuple[list[Block], dict[str, str]]:
+    """The blocks that are replaced by default, and the reason why others are not, by layer name.
+
+    These are MLPs, convolutions if they were asked for, and the head of a CNN: the only other linear layer of a model
+    with convolutions. A model that is one layer is replaced too.
+
+    Args:
+        model: any model.
+        blocks: all blocks of the model.
+        unfit: names of its layers that cannot be replaced.
+    """
+    single = [block[0] for block in blocks if len(block) == 1 and not block[0].is_convolution]
+    convolves = any(isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) for module in model.modules())
+    alone = len(single) == 1 and not any(is_perceptron(model.get_submodule(name)) for name in unfit)
+    is_head = alone and (convolves or not single[0].name)
+    others = {} if is_head else {perceptron.name: SINGLE for perceptron in single}
+    return [block for block in blocks if block[0].name not in others], others
 
 
 def _named(model: nn.Module) -> Iterator[list[str]]:

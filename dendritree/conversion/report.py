@@ -37,7 +37,7 @@ class Change:
 
 @dataclass(frozen=True)
 class LeftAlone:
-    """A perceptron layer that was selected and not converted."""
+    """A perceptron layer that was not converted."""
 
     module: str
     reason: str
@@ -49,9 +49,7 @@ class ConversionReport:
 
     changes: tuple[Change, ...]
     left_alone: tuple[LeftAlone, ...]
-    """Layers that were selected but not converted."""
-    not_selected: int
-    """Perceptron layers of the model that were not selected."""
+    """All other perceptron layers of the model."""
     parameters_before: int
     """Parameters of the whole model."""
     parameters_after: int
@@ -68,12 +66,10 @@ class ConversionReport:
             table.append(("converted, in all", "", "", *_totals(self.changes)))
         whole = f"{self.parameters_before:,} -> {self.parameters_after:,}"
         lines = _columns([*table, ("the whole model", "", "", whole, "")])
-        if self.left_alone:
-            lines += ["", "left alone:"]
-        for name, (reason, *_) in _grouped([((each.module,), each.reason, each.reason) for each in self.left_alone]):
-            lines += textwrap.wrap(f"  {name}: {reason}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-        if self.not_selected:
-            lines += ["", f"{self.not_selected} other perceptron layer{'s' * (self.not_selected > 1)} not selected"]
+        for reason in dict.fromkeys(each.reason for each in self.left_alone):
+            entries = [((each.module,), None, None) for each in self.left_alone if each.reason == reason]
+            names = textwrap.fill(", ".join(name for name, _ in _grouped(entries)), WIDTH - 2, break_on_hyphens=False)
+            lines += ["", f"left alone ({reason}):", textwrap.indent(names, "  ")]
         if self.changes:
             lines += ["", *textwrap.wrap(TRAIN, WIDTH)]
         return "\n".join(lines)

@@ -156,30 +156,49 @@ def explain_chain(
         if isinstance(step, DendriticLayer):
             layers.append(explain_layer(step, at, base, leading))
             effects.append(effect.reshape(*leading, outputs, effect.shape[-1]))
-            flat = layers[-1].multipliers.reshape(len(at), step.forest.synapses)
-            neuron, source = index_of(step.forest.neuron_of_synapse, at), index_of(step.forest.synapse_inputs, at)
-            before = at.new_zeros(len(at), outputs, at.shape[-1])
-            for number in range(outputs):  # one at a time: outputs times synapses would be the largest tensor by far
-                before[:, number].index_add_(1, source, effect[:, number, neuron] * flat)
-            effect = before
-        elif isinstance(step, nn.Linear):
-            effect = effect @ step.weight
-        elif isinstance(step, nn.BatchNorm1d):
-            scale = 1.0 if step.weight is None else step.weight
-            variance = torch.as_tensor(step.running_var)  # `chain_of` rejects batch norm without one
-            effect = effect * (scale / (variance + step.eps).sqrt())
-        elif isinstance(step, nn.LayerNorm | nn.RMSNorm):
-            effect = _through_norm(step, at, base, effect)
-        elif isinstance(step, ON_MAPS):
-            effect = _through_linear(step, at, effect)
-        elif isinstance(step, nn.Flatten):
-            effect = effect.reshape(len(at), outputs, *at.shape[1:])
-        elif not isinstance(step, PASSES):
-            effect = effect * secant(step, at, base).unsqueeze(1)
+            effect = _through_trees(layers[-1], at, effect)
+        else:
+            effect = effect_before(step, at, base, effect)
     at, base = pairs[0]
     inputs = (effect * (at - base).unsqueeze(1)).reshape(*leading, outputs, *features)
     output, baseline = output.reshape(*leading, outputs), baseline.reshape(*leading, outputs)
     return ModelExplanation(output, baseline, inputs, tuple(layers[::-1]), tuple(effects[::-1]))
+
+
+def effect_before(step: nn.Module, at: Tensor, base: Tensor, effect: Tensor) -> Tensor:
+    """The change of an output per unit of a step's input, from that per unit of its output.
+
+    Args:
+        step: a step of a chain.
+        at, base: its inputs, for the inputs of the model and for the reference; shape (batch, ...).
+        effect: shape (batch, outputs, ...).
+    """
+    if isinstance(step, DendriticLayer):
+        return _through_trees(explain_layer(step, at, base, at.shape[:1]), at, effect)
+    if isinstance(step, nn.Linear):
+        return effect @ step.weight
+    if isinstance(step, nn.BatchNorm1d):
+        scale = 1.0 if step.weight is None else step.weight
+        variance = torch.as_tensor(step.running_var)  # `chain_of` rejects batch norm without one
+        return effect * (scale / (variance + step.eps).sqrt())
+    if isinstance(step, nn.LayerNorm | nn.RMSNorm):
+        return _through_norm(step, at, base, effect)
+    if isinstance(step, ON_MAPS):
+        return _through_linear(step, at, effect)
+    if isinstance(step, nn.Flatten):
+        return effect.reshape(*effect.shape[:2], *at.shape[1:])
+    return effect if isinstance(step, PASSES) else effect * secant(step, at, base).unsqueeze(1)
+
+
+def _through_trees(layer: Explanation, at: Tensor, effect: Tensor) -> Tensor:
+    """Effects before a dendritic layer, from those after it."""
+    forest = layer.forest
+    flat = layer.multipliers.reshape(len(at), forest.synapses)
+    neuron, source = index_of(forest.neuron_of_synapse, at), index_of(forest.synapse_inputs, at)
+    before = at.new_zeros(len(at), effect.shape[1], at.shape[-1])
+    for number in range(effect.shape[1]):  # one at a time: outputs times synapses would be the largest tensor by far
+        before[:, number].index_add_(1, source, effect[:, number, neuron] * flat)
+    return before
 
 
 def _through_linear(step: nn.Module, at: Tensor, effect: Tensor) -> Tensor:

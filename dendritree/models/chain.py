@@ -47,8 +47,12 @@ class Chain(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (or probabilities) of the classes."""
+        """Logits (or probabilities) of the classes; images may have their shape, or be rows of pixels."""
         check_dense(x)
+        if x.dim() > 2:
+            first = next((each for each in self.modules() if isinstance(getattr(each, "in_features", None), int)), None)
+            pixels = None if first is None else first.in_features
+            x = x.flatten(1) if x.shape[-1] != pixels == x.shape[1:].numel() else x
         for step in self.chain():
             x = step(x)
         y: Tensor = self.output(x)

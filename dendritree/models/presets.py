@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ MANY_STRIDE = 2
 """The stride with many outputs: few neurons have to cover the image."""
 TINY_IMAGE = 11
 """Smaller sides leave too little room for copies."""
+LIKELY_SIDE = 20
+"""From this side on, as many inputs as a square image has pixels are likely to be one; tables are narrower."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
@@ -71,17 +74,12 @@ def dendritic_preset(
         (torch.Size([5, 10]), 1928)
     """
     if image_shape is None or neurons != "tree":
-        return single_layer_preset(
-            math.prod(image_shape or (0,)) if in_features is None else in_features,
-            out_features,
-            budget=budget,
-            image_shape=image_shape,
-            neurons=neurons,
-            dropout=dropout,
-            output=output,
-            device=device,
-            dtype=dtype,
+        inputs = math.prod(image_shape or (0,)) if in_features is None else in_features
+        single = preset_options(
+            inputs, out_features, budget=budget, image_shape=image_shape, neurons=neurons, dropout=dropout
         )
+        _warn_of_pixels(inputs, image_shape)
+        return DendriticNetwork(**single, output=output, device=device, dtype=dtype)
     shape = image_for(in_features, image_shape, "dendritic")
     options = image_options(shape, out_features, budget=budget, depth=depth, activation=activation, dropout=dropout)
     return ConvNetwork(**options, output=output, device=device, dtype=dtype)
@@ -116,7 +114,17 @@ def single_layer_preset(
     options = preset_options(
         in_features, out_features, budget=budget, image_shape=image_shape, neurons=neurons, dropout=dropout
     )
+    _warn_of_pixels(in_features, image_shape)
     return DendriticNetwork(**options, output=output, device=device, dtype=dtype)
+
+
+def _warn_of_pixels(in_features: int, image_shape: Sequence[int] | None) -> None:
+    """Warn about inputs that are as many as a square image has pixels, gray or in color, if no image was given."""
+    for channels in (1, 3):
+        side = math.isqrt(in_features // channels)
+        if image_shape is None and side >= LIKELY_SIDE and channels * side**2 == in_features:
+            wired = f"{in_features} inputs without image_shape are wired at random"
+            warnings.warn(f"{wired}: if they are pixels, pass image_shape=({channels}, {side}, {side})", stacklevel=4)
 
 
 def preset_options(

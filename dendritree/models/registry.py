@@ -5,13 +5,14 @@ from __future__ import annotations
 import fnmatch
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from torch import nn
 
-from ..errors import OptionError, check_one_of
+from ..errors import OptionError, ShapeError, check_one_of
 from ..neurons.families import PLACEMENT, RESERVED, neuron_family, neuron_names
 
 Builder = TypeVar("Builder", bound=Callable[..., nn.Module])
@@ -115,20 +116,54 @@ def model_origin(model: nn.Module) -> tuple[str, dict[str, Any]]:
         raise OptionError(f"the model must be one of {', '.join(list_models())}: got {type(model).__name__}") from None
 
 
-def create_model(name: str, **arguments: Any) -> nn.Module:
+def create_model(name: str, data: Any = None, **arguments: Any) -> nn.Module:
     """Build a registered model.
 
-    >>> net = create_model("mln", in_features=1024, out_features=10, branching=32)
-    >>> sum(p.numel() for p in net.parameters())
-    10890
+    Args:
+        name: one of `list_models()`.
+        data: examples to take `in_features`, `image_shape` and `out_features` from, those that the model has and that
+            are not given: a pair (x, y), or a split. Images are (n, channels, height, width) or (n, height, width).
+        arguments: of the model.
+
+    Example:
+        >>> net = create_model("mln", in_features=1024, out_features=10, branching=32)
+        >>> sum(p.numel() for p in net.parameters())
+        10890
+        >>> import torch
+        >>> images, labels = torch.rand(50, 28, 28), torch.arange(50) % 10
+        >>> create_model("dendritic", (images, labels), budget=2000)(images).shape
+        torch.Size([50, 10])
     """
     entry = model_entry(name)
+    if data is not None:
+        arguments = {key: size for key, size in _sizes_of(data).items() if key in entry.arguments} | arguments
     for key in arguments:
         check_one_of(f"an argument of model {name!r}", key, entry.arguments)
     missing = [key for key, required in entry.arguments.items() if required and key not in arguments]
     if missing:
         raise OptionError(f"model {name!r} needs {', '.join(missing)}: got {', '.join(arguments) or 'nothing'}")
     return entry.build(**arguments)
+
+
+def _sizes_of(data: Any) -> dict[str, Any]:
+    """The sizes of a model for examples: inputs, the shape of images, and an output per class or number.
+
+    >>> import numpy as np
+    >>> _sizes_of((np.zeros((9, 3, 8, 8)), np.arange(9) % 4))
+    {'in_features': 192, 'out_features': 4, 'image_shape': (3, 8, 8)}
+    """
+    examples = getattr(data, "train", data)
+    pair = (examples.x, examples.y) if hasattr(examples, "x") else examples
+    if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(hasattr(part, "shape") for part in pair)):
+        raise OptionError(f"data must be a pair (x, y) of arrays or tensors, or a split: got {type(data).__name__}")
+    (_, *shape), y = pair[0].shape, pair[1]
+    if len(shape) == 3 and shape[0] > shape[2]:
+        raise ShapeError(f"images must have their channels first, (n, channels, height, width): got {pair[0].shape}")
+    is_number = "float" in str(y.dtype)
+    outputs = math.prod(y.shape[1:]) if is_number else int(y.max()) + 1
+    sizes = {"in_features": math.prod(shape), "out_features": outputs}
+    image = (1, *shape)[-3:] if len(shape) in (2, 3) else getattr(data, "image_shape", None)
+    return sizes if image is None else sizes | {"image_shape": tuple(image)}
 
 
 def list_models(pattern: str = "*") -> list[str]:

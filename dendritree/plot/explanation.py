@@ -149,10 +149,10 @@ def _draw_bars(axes: Any, baseline: float, bars: Sequence[tuple[str, float]], ou
     axes.invert_yaxis()
     smallest = LEAST_BAR * max(abs(value) for _, value in rows)
     style = {"textcoords": "offset points", "va": "center", "fontsize": SMALL - 1, "color": theme.pale}
-    for row, ((_, value), end) in enumerate(zip(rows, [*ends, output], strict=True)):
-        text = _number(value, smallest, signed=0 < row <= len(bars))
-        shift, side = (4, "left") if value >= -smallest else (-4, "right")
-        axes.annotate(text, (end, row), (shift, 0), ha=side, **style)
+    starts = [0.0, *ends[:-1], 0.0]
+    for row, ((_, value), start, end) in enumerate(zip(rows, starts, [*ends, output], strict=True)):
+        # Right of the bar whatever its sign: the names are on the left.
+        axes.annotate(_number(value, smallest, signed=0 < row <= len(bars)), (max(start, end), row), (4, 0), **style)
 
 
 def _number(value: float, smallest: float, *, signed: bool) -> str:

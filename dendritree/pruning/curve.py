@@ -15,12 +15,10 @@ from ..models.sizing import parameters_of
 from ..training import FitConfig, evaluate, fit
 from ..training.examples import Split, split_to_fit
 from .importance import measure
-from .surgery import cut_to_budget
+from .surgery import MOST_EXAMPLES, cut_to_budget
 
 SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)
 """The points of a curve, as fractions of the model's parameters."""
-MOST_EXAMPLES = 1000
-"""Training examples on which importance is measured: means converge long before."""
 
 
 @dataclass(frozen=True)

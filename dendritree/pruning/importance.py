@@ -19,12 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError
-from ..explanation.explaining import NEAR, expand_reference, explain_chain, in_float64, secant
+from ..explanation.explaining import NEAR, effect_before, expand_reference, in_float64, secant
 from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer, trace
+from ..layers.dendritic import Trace
 from ..layers.forest_layer import ForestLayer
-from ..models.chain import chain_of, run_chain, split_shape
+from ..models import DendriticNetwork
+from ..models.chain import ON_MAPS, chain_of, split_shape
 
 Floats = npt.NDArray[np.float64]
+AT_ONCE = 1 << 22
+"""Edges times examples that are computed at once, in 32 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,10 @@ class Measured:
     """Values of inputs and dendrites at the reference."""
     sums: Floats
     """The sum of each dendrite, before its activation, at the reference."""
+    neurons: Floats
+    """The importance of each neuron: how far it moves the output."""
+    followed: Floats | None
+    """If neurons can be removed: what the read-out that follows receives from each of them at the reference."""
 
 
 def importances(
@@ -96,28 +104,95 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         raise ShapeError(f"examples must be a tensor of shape (n, in_features): got {got}")
     x = examples.to(layers[0].weight.device).double().flatten(1)
     base = _reference(x.mean(0) if reference is None else reference, x[:1])
-    effects: Sequence[Tensor] = [torch.ones(1, 1, layers[0].out_features)]
-    if not isinstance(model, DendriticLayer):
-        effects = explain_chain(steps, x, base.expand_as(x), x.shape[:1], x.shape[1:]).effects
-    measured: list[Measured] = []
-    for step, here, there in zip(steps, run_chain(steps, x), run_chain(steps, base), strict=False):
-        if not isinstance(step, DendriticLayer):
-            continue
-        at, at_rest = trace(step, here), trace(step, there)
-        slopes = secant(step.activation, at.sums, at_rest.sums.expand_as(at.sums)).abs().mean(0).cpu().numpy()
-        if not step.root_activation:
-            slopes[step.forest.roots] = 1.0
-        rows, still = torch.cat([here, at.values], dim=-1), torch.cat([there, at_rest.values], dim=-1)
-        away = (rows - still).abs()
-        away[away <= NEAR * (1 + still.abs())] = 0.0  # the mean of equal numbers may differ by rounding
-        moved = away.mean(0).cpu().numpy()
-        effect = effects[len(measured)].abs().sum(1).mean(0).cpu().numpy()  # of each neuron on all outputs
-        measured.append(_measured(layers[len(measured)], step, there, moved, slopes, effect))
-    return measured
+    there, at_rest = _run(steps, base)
+    trees = {place: step for place, step in enumerate(steps) if isinstance(step, DendriticLayer)}
+    moved = {place: np.zeros(step.forest.in_features + step.forest.nodes) for place, step in trees.items()}
+    slopes = {place: np.zeros(step.forest.nodes) for place, step in trees.items()}
+    effect = {place: np.zeros(step.forest.neurons) for place, step in trees.items()}
+    for part in torch.split(x, max(1, AT_ONCE // max(layer.forest.edges for layer in layers))):
+        here, at = _run(steps, part)
+        effects = _effects(steps, here, there, min(trees))
+        for place, step in trees.items():
+            figures = _figures(step, here[place], at[place], there[place], at_rest[place])
+            of_neurons = effects[place].abs().sum(1)  # of each neuron on all outputs
+            for total, each in zip((moved, slopes, effect), (*figures, of_neurons), strict=True):
+                total[place] += each.sum(0).cpu().numpy() / len(x)
+    # A model of ours that is not a DendriticNetwork could not be built with fewer neurons when it is loaded.
+    fixed = any("model_name" in vars(each) and not isinstance(each, DendriticNetwork) for each in model.modules())
+    return [
+        _measured(layer, step, there[place], moved[place], slopes[place], effect[place],
+                  None if fixed else _followed(steps, place, there))
+        for layer, (place, step) in zip(layers, trees.items(), strict=True)
+    ]  # fmt: skip
+
+
+def _run(steps: Sequence[nn.Module], x: Tensor) -> tuple[list[Tensor], dict[int, Trace]]:
+    """The inputs and the output of every step, and the dendrites of dendritic layers."""
+    rows, traces = [x], {}
+    for place, step in enumerate(steps):
+        if isinstance(step, DendriticLayer):
+            traces[place] = trace(step, rows[-1])
+            rows.append(traces[place].values[:, step.forest.roots.tolist()])
+        else:
+            rows.append(step(rows[-1].clone()))  # an activation may work in place
+    return rows, traces
+
+
+def _effects(
+    steps: Sequence[nn.Module], here: Sequence[Tensor], there: Sequence[Tensor], first: int
+) -> dict[int, Tensor]:
+    """The change of each output per unit of a neuron, from the last step to the first dendritic layer."""
+    examples, outputs = here[-1].shape
+    effect = torch.eye(outputs, dtype=here[-1].dtype, device=here[-1].device).expand(examples, -1, -1)
+    effects = {}
+    for place in range(len(steps) - 1, first - 1, -1):
+        effects[place] = effect
+        if place > first:
+            effect = effect_before(steps[place], here[place], there[place].expand_as(here[place]), effect)
+    return effects
+
+
+def _figures(layer: DendriticLayer, x: Tensor, at: Trace, start: Tensor, at_rest: Trace) -> tuple[Tensor, Tensor]:
+    """How far inputs and dendrites move away from their values at the reference, and the slopes of dendrites."""
+    rows, still = torch.cat([x, at.values], dim=-1), torch.cat([start, at_rest.values], dim=-1)
+    moved = (rows - still).abs()
+    moved[moved <= NEAR * (1 + still.abs())] = 0.0  # the mean of equal numbers may differ by rounding
+    slopes = secant(layer.activation, at.sums, at_rest.sums.expand_as(at.sums)).abs()
+    if not layer.root_activation:
+        slopes[:, layer.forest.roots.tolist()] = 1.0
+    return moved, slopes
+
+
+def following(steps: Sequence[nn.Module], place: int) -> list[nn.Module]:
+    """The steps between a dendritic layer and a linear read-out, and the read-out; none if they mix its neurons.
+
+    >>> [type(step).__name__ for step in following([DendriticLayer(4, 2), nn.ReLU(), nn.Linear(2, 1)], 0)]
+    ['ReLU', 'Linear']
+    """
+    found: list[nn.Module] = []
+    for step in steps[place + 1 :]:
+        found.append(step)
+        if isinstance(step, nn.Linear):
+            once = all([*steps].count(each) == 1 for each in found if [*each.parameters()])
+            return found if once and step.bias is not None else []
+        if isinstance(step, (nn.LayerNorm, nn.RMSNorm, nn.PReLU, nn.Flatten, DendriticLayer, *ON_MAPS)):
+            return []
+    return []
+
+
+def _followed(steps: Sequence[nn.Module], place: int, rows: Sequence[Tensor]) -> Floats | None:
+    found = following(steps, place)
+    return rows[place + len(found)][0].cpu().numpy() if found else None
 
 
 def _measured(
-    layer: ForestLayer, whole: ForestLayer, start: Tensor, moved: Floats, slopes: Floats, effect: Floats
+    layer: ForestLayer,
+    whole: ForestLayer,
+    start: Tensor,
+    moved: Floats,
+    slopes: Floats,
+    effect: Floats,
+    followed: Floats | None = None,
 ) -> Measured:
     """Importances from the movement of rows, slopes of dendrites and effects of neurons, from the roots down."""
     forest, weight = layer.forest, whole.edge_weight.abs().cpu().numpy()
@@ -134,7 +209,8 @@ def _measured(
         synapses = np.bincount(weight_of_synapse, synapses)[weight_of_synapse]
     at = trace(whole, start)
     rows = np.concatenate([start[0].cpu().numpy(), at.values[0].cpu().numpy()])
-    return Measured(layer, edges, synapses, rows, at.sums[0].cpu().numpy())
+    neurons = moved[forest.in_features :][forest.roots] * effect
+    return Measured(layer, edges, synapses, rows, at.sums[0].cpu().numpy(), neurons, followed)
 
 
 def _reference(reference: Any, row: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ class Augmentation:
         if not config.flips and not config.shifts:
             return None
         x = split.train.x
-        shape: Any = tuple(x.shape[1:]) if x.dim() == 4 else None
+        shape: Any = (*(1,) * (4 - x.dim()), *x.shape[1:]) if x.dim() in (3, 4) else None
         shape = shape or getattr(split, "image_shape", None) or getattr(model, "image_shape", None)
         if shape is None:
             raise OptionError(

@@ -116,6 +116,7 @@ def cut(labels: NDArray[Any], *, held_out: int = 2, seed: int = 0) -> tuple[NDAr
 def split_to_fit(data: Any) -> Split:
     """Training and validation examples for a custom model: x and y keep their shapes and values.
 
+    Images of bytes, x of type uint8 and shape (n, height, width) or (n, channels, height, width), are divided by 255.
     Without validation examples, a fifth is split off at random, with seed 0; there is no test part.
 
     Args:
@@ -128,7 +129,7 @@ def split_to_fit(data: Any) -> Split:
     named = data if isinstance(data, Mapping) else {"train": data}
     if "train" not in named or not set(named) <= PARTS:
         raise OptionError(f"parts must be train, and val or test: got {', '.join(map(str, named))}")
-    parts = {part: Examples(*map(_tensor, arrays_of(examples))) for part, examples in named.items()}
+    parts = {part: Examples(_pixels(x), _tensor(y)) for part, (x, y) in ((p, arrays_of(e)) for p, e in named.items())}
     train = parts["train"]
     if len(train.x) != len(train.y):
         raise ShapeError(f"there must be one y for each x: got x {tuple(train.x.shape)}, y {tuple(train.y.shape)}")
@@ -139,6 +140,11 @@ def split_to_fit(data: Any) -> Split:
             labels = classes if np.unique(classes, return_counts=True)[1].min() > 1 else labels
         parts["train"], parts["val"] = (train.select(torch.from_numpy(rows)) for rows in cut(labels, held_out=1))
     return Split(parts["train"], parts["val"], parts.get("test", parts["train"].select(slice(0))))
+
+
+def _pixels(x: Array) -> Tensor:
+    """Inputs as a tensor; bytes of images as numbers from 0 to 1."""
+    return _tensor(x).float() / 255 if x.dtype == np.uint8 and x.ndim in (3, 4) else _tensor(x)
 
 
 def _tensor(values: Array) -> Tensor:

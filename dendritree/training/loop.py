@@ -49,7 +49,8 @@ def fit(
             Example weights count in the loss and in all figures. Without validation examples there is no best
             epoch: they may be absent only with `restore_best=False`, and their figures are NaN. Or a pair (x, y), a
             dataset or a loader, with x in the shape that the model takes: a fifth is used for validation
-            (`split_to_fit`).
+            (`split_to_fit`). Models of ours take images as they are, (n, channels, height, width) or (n, height,
+            width); those of bytes are divided by 255, as they must be afterwards too.
         config: how to train.
         callbacks: called with the `Run` after each epoch, in the given order, for progress, early stopping and so on. A
             method `check_model`, if a callback has one, is called with the model before the first epoch.
@@ -58,7 +59,7 @@ def fit(
             a damaged one, and the model is unchanged. The state of callbacks is not saved.
         optimizer: an optimizer of the model's parameters, to continue with its state where an earlier run ended; by
             default a new one, according to `config`.
-        verbose: print a line per epoch, with the time left.
+        verbose: show the epochs and the time left: a bar in a terminal or notebook, a line per epoch in a log.
 
     Example:
         >>> from dendritree import MLNClassifier

@@ -1,27 +1,35 @@
-"""Progress of a training run: one line per epoch, with the time left."""
+"""Progress of a training run: a bar in a terminal or a notebook, a line per epoch in a log."""
 
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 
 from .history import Run
 
+WIDTH = 20
+"""Characters of a bar."""
+
 
 def show_progress(run: Run) -> None:
-    """Print the last epoch of a run and the time that the rest will take: a callback of `fit`, used for `verbose=True`.
+    """Show the epochs that are done, the last one's figures and the time left: `verbose=True` of `fit`.
 
-    On a terminal the line is written over; elsewhere there is a line per epoch.
+    In a terminal or a notebook one line with a bar is written over; elsewhere there is a line per epoch.
     """
     epochs, total = run.history.epochs, run.history.config.epochs
-    last = epochs[-1]
-    left = (total - len(epochs)) * sum(epoch.seconds for epoch in epochs) / len(epochs)
+    last, spent = epochs[-1], sum(epoch.seconds for epoch in epochs)
+    ended = len(epochs) == total or run.stop
+    time = f"{_duration(spent)} in all" if ended else f"{_duration((total / len(epochs) - 1) * spent)} left"
     figures = [f"loss {last.train_loss:.4f}", f"validation loss {last.val_loss:.4f}", f"accuracy {last.val_acc:.4f}"]
-    shown = [figure for figure in figures if not figure.endswith("nan")]
-    line = f"epoch {len(epochs)} of {total}: {', '.join(shown)}, {_duration(left)} left"
-    is_terminal = sys.stderr.isatty()
-    done = len(epochs) == total or run.stop
-    sys.stderr.write(f"\r\x1b[K{line}" + "\n" * done if is_terminal else f"{line}\n")
+    shown, count = [figure for figure in figures if not figure.endswith("nan")], f"epoch {len(epochs)} of {total}"
+    if sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel"):  # a notebook's stream
+        bar = f"|{'█' * (WIDTH * len(epochs) // total):{WIDTH}}|"
+        line = f"{count} {bar} {', '.join([time, *shown])}"[: shutil.get_terminal_size().columns - 1]
+        line = f"\r\x1b[K{line}" + "\n" * ended
+    else:
+        line = f"{count}: {', '.join([*shown, time])}\n"
+    sys.stderr.write(line)
     sys.stderr.flush()
 
 

@@ -54,7 +54,7 @@ def test_outputs_keep_their_scale_and_their_biases():
 def test_convolutions_are_left_as_they_are_unless_asked_for():
     converted, report = convert(network(), budget=0.4)
     assert [type(module) for module in converted][::2] == [nn.Conv2d, nn.Conv2d, DendriticLayer]
-    assert report.not_selected == 0
+    assert report.left_alone == ()
     with pytest.raises(OptionError, match="convolutions=True"):
         convert(network(), where=nn.Conv2d)
 

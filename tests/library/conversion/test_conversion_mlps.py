@@ -101,7 +101,7 @@ def test_what_may_be_no_chain_is_taken_layer_by_layer_and_runs(forward):
     model = two(one_variable if isinstance(forward, str) else forward)
     if isinstance(forward, str):
         model.forward = types.MethodType(added_in_place, model)
-    converted, report = convert(model, budget=1.0)
+    converted, report = convert(model, where="*", budget=1.0)
     assert modules(report) == ["fc1", "fc2"]
     assert converted(torch.randn(3, 32)).shape == (3, 32)
 
@@ -115,7 +115,7 @@ def test_layers_that_a_module_around_them_uses_are_taken_one_by_one():
         def forward(self, x):
             return self.mlp(x) + torch.relu(self.mlp.fc1(x))
 
-    converted, report = convert(Outside())
+    converted, report = convert(Outside(), where="*")
     assert modules(report) == ["mlp.fc1", "mlp.fc2"]
     assert converted(torch.randn(3, 32)).shape == (3, 32)
 
@@ -149,7 +149,7 @@ RELU = nn.ReLU()
     ],
 )
 def test_the_mlps_of_a_sequence(steps, parts):
-    converted, report = convert(nn.Sequential(*steps))
+    converted, report = convert(nn.Sequential(*steps), where="*")
     assert modules(report) == parts
     assert converted(torch.randn(3, 20)).shape == (3, 20)
 
@@ -212,7 +212,7 @@ APART = ["nets.0.0", "nets.0.2", "nets.1.0", "nets.1.2"]
     ],
 )
 def test_a_sequence_of_which_a_part_is_used_is_taken_layer_by_layer(kind, parts):
-    converted, report = convert(kind())
+    converted, report = convert(kind(), where="*")
     assert modules(report) == parts
     assert converted(torch.randn(3, 32)).shape == (3, 32)
 

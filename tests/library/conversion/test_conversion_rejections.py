@@ -76,7 +76,7 @@ CASES = {
 def test_what_cannot_be_swapped_is_left_alone_with_the_reason(case):
     build, reason = CASES[case]
     model = build()
-    converted, report = convert(model)
+    converted, report = convert(model, where="*")
     assert [each.module for each in report.left_alone] == ["it"]
     assert reason in report.left_alone[0].reason
     with pytest.raises(OptionError, match="cannot convert it"):
@@ -96,7 +96,7 @@ def test_attention_keeps_its_projection():
 def test_where_nothing_can_be_swapped_all_reasons_are_given():
     model = nn.ModuleDict({f"a{i}": Scaled(20, 20) for i in range(5)})
     with pytest.raises(OptionError, match=r"cannot convert a0: .*; a1: .*; a2: .*; and 2 more"):
-        convert(model)
+        convert(model, where="*")
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_a_model_that_cannot_be_copied_is_rejected():
     model = nn.Sequential(nn.Linear(20, 20))
     model.cache = model(torch.ones(20))  # a tensor with a history
     with pytest.raises(OptionError, match="deepcopy"):
-        convert(model)
+        convert(model, where="*")

@@ -42,7 +42,7 @@ def test_sizes_are_within_the_budget_and_the_report_counts_them(sizes, budget, b
         budget = 1.0
     options = {"budget": budget, "branching": branching, "wiring": wiring}
     before = copy.deepcopy(model.state_dict())
-    converted, report = convert(model, **options)
+    converted, report = convert(model, where="*", **options)
     (change,) = report.changes
     assert total(converted) == report.parameters_after == change.parameters_after <= budget * total(model)
     assert report.parameters_before == change.parameters_before == total(model)
@@ -96,7 +96,7 @@ def test_an_image_is_wired_locally_in_the_first_layer_only():
 @pytest.mark.parametrize("training", [True, False])
 def test_dtype_training_mode_and_leading_dimensions_stay(dtype, training):
     model = nn.ModuleDict({"mlp": mlp(16, 30, 5), "one": nn.Linear(16, 5, bias=False)}).to(dtype).train(training)
-    converted, _ = convert(model)
+    converted, _ = convert(model, where="*")
     assert {parameter.dtype for parameter in converted.parameters()} == {dtype}
     assert {module.training for module in converted.modules()} == {training}
     assert converted["one"].bias is None

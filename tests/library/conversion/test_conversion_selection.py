@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from dendritree import DendriticLayer, convert
+from dendritree.conversion.conversion import NOT_SELECTED
 from dendritree.errors import OptionError
 
 
@@ -31,7 +32,9 @@ class Encoder(nn.Module):
         return self.head(x)
 
 
+ALL = {"layers.0.attention", "layers.1.attention", "head"}
 MLPS = [("layers.0.mlp.0", "layers.0.mlp.3"), ("layers.1.mlp.0", "layers.1.mlp.3")]
+ALL.update(*MLPS)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +54,42 @@ MLPS = [("layers.0.mlp.0", "layers.0.mlp.3"), ("layers.1.mlp.0", "layers.1.mlp.3
 def test_where_selects_by_name_type_and_predicate(where, modules):
     model, report = convert(Encoder(), where=where)
     assert [change.modules for change in report.changes] == modules
-    assert report.left_alone == ()
+    named = {name for names in modules for name in names}
+    assert {each.reason for each in report.left_alone} <= {NOT_SELECTED}
+    assert {each.module for each in report.left_alone} == ALL - named
     trees = {name for name, module in model.named_modules() if isinstance(module, DendriticLayer)}
     assert trees == {names[0] for names in modules}
-    assert report.not_selected == 7 - sum(map(len, modules))
     assert model(torch.randn(2, 3, 12)).shape == (2, 3, 5)
+
+
+def test_by_default_feed_forward_blocks_are_replaced_and_the_rest_is_listed():
+    _, report = convert(Encoder(), dry_run=True)
+    assert [change.modules for change in report.changes] == MLPS
+    assert {each.module for each in report.left_alone} == ALL.difference(*MLPS)
+    assert all("feed-forward block" in each.reason for each in report.left_alone)
+
+
+def resnet():
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64, 10))
+
+
+def patches():
+    """A vision transformer, whose convolution does not make it a CNN."""
+    block = nn.TransformerEncoderLayer(16, 2, 64, batch_first=True)
+    return nn.ModuleDict({"patches": nn.Conv2d(1, 16, 4, 4), "block": block, "head": nn.Linear(16, 10)})
+
+
+@pytest.mark.parametrize(
+    ("model", "replaced"),
+    [(resnet, [("4",)]), (patches, [("block.linear1", "block.linear2")]), (lambda: nn.Linear(50, 7), [("",)])],
+)
+def test_the_only_linear_layer_of_a_cnn_is_its_head(model, replaced):
+    assert [change.modules for change in convert(model())[1].changes] == replaced
+
+
+def test_a_model_without_blocks_is_an_error_that_names_where():
+    with pytest.raises(OptionError, match=r"cannot convert 0: not in a feed-forward block.* where="):
+        convert(nn.Sequential(nn.Linear(20, 20), nn.LayerNorm(20), nn.Linear(20, 20)))
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,21 @@
 """Presets: the architecture for a size and a budget."""
 
 import functools
+import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dendritree import create_model, load, save
-from dendritree.errors import DendritreeError, OptionError
+from dendritree import FitConfig, create_model, fit, load, save
+from dendritree.errors import DendritreeError, OptionError, ShapeError
 from dendritree.models import ConvNetwork, DendriticNetwork, cnn_preset, dendritic_preset, single_layer_preset
 from dendritree.models.conv_network import STAGES
 from dendritree.models.registry import model_origin
+from dendritree.training.examples import Examples, Split
 
 
 def parameters(model):
@@ -123,3 +127,42 @@ def test_the_least_budget_that_is_told_is_enough():
 def test_invalid_options_are_rejected(options, message):
     with pytest.raises(DendritreeError, match=message):
         dendritic_preset(**{"in_features": 16, "out_features": 3, "budget": "1k", **options})
+
+
+# ----------------------------------------------------------------------------------------------------- forgotten shapes
+
+
+@pytest.mark.parametrize("name", ["dendritic", "dendritic-single"])
+@pytest.mark.parametrize(("inputs", "shape"), [(784, "(1, 28, 28)"), (1024, "(1, 32, 32)"), (3072, "(3, 32, 32)")])
+def test_as_many_inputs_as_an_image_has_pixels_are_asked_about(name, inputs, shape):
+    with pytest.warns(UserWarning, match=re.escape(f"pass image_shape={shape}")) as seen:
+        create_model(name, in_features=inputs, budget=2000)
+    assert [Path(warning.filename).name for warning in seen] == ["test_presets.py"]
+
+
+@pytest.mark.parametrize("inputs", [16, 64, 100, 768, 783, 785])
+def test_other_numbers_are_those_of_a_table(inputs):
+    create_model("dendritic", in_features=inputs, budget=2000)  # a warning would be an error
+
+
+@pytest.mark.parametrize("name", ["dendritic", "dendritic-single", "cnn"])
+@pytest.mark.parametrize("shape", [(12, 12), (1, 12, 12), (3, 12, 12)])
+def test_a_model_knows_the_shape_of_its_images(name, shape):
+    images, labels = (np.random.default_rng(0).random((40, *shape)) * 255).astype(np.uint8), np.arange(40) % 4
+    net = create_model(name, (images, labels), budget=900)
+    fit(net, (images, labels), FitConfig(epochs=1, shifts=1))
+    x = torch.from_numpy(images).float() / 255
+    net.eval()
+    assert net(x).shape == (40, 4)
+    assert torch.equal(net(x), net(x.flatten(1)))
+
+
+def test_sizes_come_from_data_unless_they_are_given():
+    table = torch.randn(30, 7), torch.randn(30, 2)
+    assert create_model("dendritic", table, budget=300)(table[0]).shape == (30, 2)
+    split = Split(*[Examples(torch.randn(30, 7), torch.arange(30) % 3)] * 3)
+    assert create_model("mlp", split, hidden=4, out_features=5)(table[0]).shape == (30, 5)
+    with pytest.raises(ShapeError, match="channels first"):
+        create_model("cnn", (np.zeros((9, 32, 32, 3)), np.arange(9)), budget=900)
+    with pytest.raises(OptionError, match="data must be a pair"):
+        create_model("cnn", [1, 2, 3], budget=900)

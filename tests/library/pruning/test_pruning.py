@@ -12,6 +12,7 @@ from dendritree import DendriticLayer, FitConfig, MLNClassifier, Rewiring, creat
 from dendritree.errors import DendritreeError, ShapeError
 from dendritree.models import DendriticNetwork
 from dendritree.pruning import importances, prune, pruning_curve
+from dendritree.training import evaluate
 from dendritree.training.examples import Examples, Split
 from dendritree.wiring import Local, Tied
 
@@ -176,6 +177,33 @@ def test_several_layers_share_a_budget():
     assert torch.allclose(same.eval()(x), net.eval()(x), atol=1e-5)
 
 
+@pytest.mark.parametrize("steps", [(nn.BatchNorm1d(12), nn.Tanh()), (nn.Dropout(0.3), nn.ReLU()), ()])
+def test_whole_neurons_go_with_their_column_of_the_readout(steps):
+    torch.manual_seed(0)
+    layer = DendriticLayer(30, 12, fan_in=6, branching=3, wiring="random")
+    net, x = nn.Sequential(layer, *steps, nn.Linear(12, 5)), torch.randn(200, 30)
+    net.train()(x)  # statistics of the norm
+    idle = torch.tensor([2, 7])
+    with torch.no_grad():
+        layer.bias[layer.forest.roots[idle].tolist()] = 0.3
+        layer.weight[torch.from_numpy(np.isin(layer.forest.neuron_of_node[layer.forest.node_of_edge], idle))] = 0.0
+        net[-1].weight[:, 4] = 0.0  # does not matter to any output
+    same = prune(net.eval(), threshold=0, examples=x)
+    assert same[0].out_features == same[-1].in_features == 9
+    assert torch.allclose(same(x), net(x), atol=1e-5)
+    small = prune(net, budget=0.5, examples=x)
+    assert size(small) <= 0.5 * size(net)
+    assert small[0].out_features < 12
+    assert torch.allclose(small(x.mean(0, keepdim=True)), net(x.mean(0, keepdim=True)), atol=1e-5)
+
+
+@pytest.mark.parametrize("step", [nn.LayerNorm(12), nn.PReLU(12)])
+def test_neurons_stay_where_a_step_mixes_them(step):
+    net = nn.Sequential(DendriticLayer(30, 12, fan_in=6, branching=3, wiring="random"), step, nn.Linear(12, 5))
+    small = prune(net, budget=0.7, examples=torch.randn(50, 30))
+    assert small[0].out_features == 12
+
+
 # -------------------------------------------------------------------------------------------------- files and training
 
 
@@ -205,7 +233,7 @@ def test_a_pruned_model_is_saved_and_loaded(name, tmp_path):
     small = prune(model, budget=0.8, examples=x)
     assert size(small) <= 0.8 * size(model)
     save(small, tmp_path / "small")
-    again = load(tmp_path / "small", **({"into": nn.Sequential(*model)} if "sequence" in name else {}))
+    again = load(tmp_path / "small")
     assert size(again) == size(small)
     assert torch.equal(again.eval()(x), small.eval()(x))
     if name == "local":
@@ -222,6 +250,19 @@ def test_a_pruned_model_learns_and_its_synapses_move(data):
     history = fit(small, data, config, callbacks=[Rewiring(0.3, where="window")])
     assert history.epochs[-1].train_loss < history.epochs[0].train_loss
     assert (small.layer.forest.source != before).any()
+
+
+@pytest.mark.parametrize("seconds", [60.0, 1e-9, 0.0])
+def test_data_retrain_the_smaller_model_within_a_time(data, seconds):
+    torch.manual_seed(0)
+    net = DendriticNetwork(36, [20], 4, fan_in=12, norm="batch", backend="eager")
+    fit(net, data, FitConfig(epochs=8, lr=0.02))
+    small = prune(net, budget=0.4, data=data, seconds=seconds)
+    assert size(small) <= 0.4 * size(net)
+    bare = prune(net, budget=0.4, examples=data.train.x)
+    assert torch.equal(small.readout.weight, bare.readout.weight) == (seconds == 0)
+    if seconds == 60.0:
+        assert evaluate(small, data.train)[0] < evaluate(bare, data.train)[0]
 
 
 def test_the_curve_falls_from_the_whole_model(data):
@@ -255,13 +296,14 @@ AGAIN = nn.Sequential(SQUARE, nn.Tanh(), nn.Sequential(SQUARE), nn.Linear(4, 2))
         (lambda: prune(LAYER), "a budget or a threshold"),
         (lambda: prune(LAYER, threshold=-1), "threshold must be"),
         (lambda: prune(LAYER, budget=0), "budget must be"),
-        (lambda: prune(LAYER, budget=1), "at least the 2 parameters"),
+        (lambda: prune(LAYER, budget=1), "at least 2 parameters, the fewest"),
         (lambda: prune(NET, budget=9), "with examples"),
         (lambda: prune(nn.Linear(4, 1), budget=9), "got Linear"),
         (lambda: prune(AGAIN, budget=9), "layer once"),
         (lambda: prune(LAYER, budget=4, examples=torch.ones(4)), "examples must be"),
         (lambda: prune(LAYER, budget=4, reference=torch.ones(3)), "reference must be"),
         (lambda: importances(NET), "got MLNClassifier"),
+        (lambda: prune(LAYER, budget=4, data=(torch.ones(9, 4), torch.ones(9, 1)), seconds=-1), "seconds must be"),
     ],
 )
 def test_what_cannot_be_pruned_is_rejected(make, rule):

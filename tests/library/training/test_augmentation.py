@@ -108,10 +108,3 @@ def test_a_cosine_falls_from_the_learning_rate_to_zero():
 def test_what_does_not_fit_is_rejected(options, message):
     with pytest.raises(OptionError, match=message):
         FitConfig(**options)
-
-
-def test_a_run_can_be_watched(capsys):
-    fit(nn.Linear(4, 3), (torch.randn(30, 4), torch.arange(30) % 3), FitConfig(epochs=2), verbose=True)
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["epoch 1 of 2", "epoch 2 of 2"]
-    assert lines[-1].endswith(" 0 s left")

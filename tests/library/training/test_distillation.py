@@ -1,5 +1,6 @@
 """A student learns its teacher's outputs, in place, by the one training loop."""
 
+import copy
 import types
 
 import pytest
@@ -31,7 +32,7 @@ def test_the_students_outputs_come_near_the_teachers():
     before = distance()
     teacher.train()
     weights = [parameter.clone() for parameter in teacher.parameters()]
-    history = distill(student, teacher, x, FitConfig(loss="squared-error", epochs=30, lr=0.01))
+    history = distill(student, teacher, x, FitConfig(epochs=30, lr=0.01))
     assert len(history.epochs) == 30
     assert {module.training for module in teacher.modules()} == {True}
     assert all(torch.equal(a, b) for a, b in zip(weights, teacher.parameters(), strict=True))
@@ -52,6 +53,27 @@ def test_accuracy_is_recovered_on_digits_without_labels():
     assert goal > 0.9
 
 
+class Masked(nn.Module):
+    """Takes its inputs by name."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *, values, mask):
+        return self.inner(values * mask)
+
+
+def test_a_dictionary_goes_through_as_the_model_takes_it():
+    teacher, student = teacher_and_student()
+    x, mask = torch.randn(200, 6), (torch.rand(200, 6) < 0.5).float()
+    named, plain = copy.deepcopy(student), copy.deepcopy(student)
+    config = FitConfig(epochs=2, label_smoothing=0.1)
+    by_name = distill(Masked(named), Masked(teacher), {"values": x, "mask": mask}, config)
+    by_place = distill(plain, teacher, x * mask, config)
+    assert [epoch.val_loss for epoch in by_name.epochs] == [epoch.val_loss for epoch in by_place.epochs]
+
+
 @pytest.mark.parametrize("kind", ["tensor", "examples", "split", "split without validation"])
 def test_inputs_come_in_any_form(kind):
     teacher, student = teacher_and_student()
@@ -63,7 +85,7 @@ def test_inputs_come_in_any_form(kind):
         "split": Split(part, part, none),
         "split without validation": Split(part, none, none),
     }[kind]
-    history = distill(student, teacher, data, FitConfig(loss="squared-error", epochs=1))
+    history = distill(student, teacher, data, FitConfig(epochs=1))
     assert len(history.epochs) == 1
 
 
@@ -71,7 +93,7 @@ def test_the_first_epochs_loss_is_the_mean_squared_difference():
     teacher, student = teacher_and_student()
     x = torch.randn(50, 6)
     everything = Examples(x, torch.zeros(50))
-    config = FitConfig(loss="squared-error", epochs=1, lr=1e-12, batch_size=None, restore_best=False)
+    config = FitConfig(epochs=1, lr=1e-12, batch_size=None, restore_best=False)
     with torch.no_grad():
         expected = (student.eval()(x) - teacher.eval()(x)).square().mean().item()
     history = distill(student, teacher, Split(everything, everything, everything), config)
@@ -94,7 +116,7 @@ class Named(nn.Module):
 )
 def test_answers_that_are_no_tensors(name, output):
     teacher, student = teacher_and_student()
-    config = FitConfig(loss="squared-error", epochs=5, lr=0.01)
+    config = FitConfig(epochs=5, lr=0.01)
     history = distill(Named(student, name), Named(teacher, name), torch.randn(100, 6), config, output=output)
     assert history.epochs[-1].train_loss < history.epochs[0].train_loss
 
@@ -104,7 +126,7 @@ def test_frozen_parts_of_the_student_stay():
     student[3].requires_grad_(False)
     kept, moving = student[3].weight.clone(), student[0].weight.clone()
     seen = []
-    distill(student, teacher, torch.randn(50, 6), FitConfig(loss="squared-error", epochs=2), callbacks=[seen.append])
+    distill(student, teacher, torch.randn(50, 6), FitConfig(epochs=2), callbacks=[seen.append])
     assert torch.equal(student[3].weight, kept)
     assert not torch.equal(student[0].weight, moving)
     assert len(seen) == 2
@@ -115,7 +137,8 @@ def test_frozen_parts_of_the_student_stay():
     [
         (torch.randn(1, 6), {}, ShapeError, "two inputs"),
         ([1, 2], {}, OptionError, "got list"),
-        (torch.randn(9, 6), {"config": FitConfig()}, OptionError, "squared-error"),
+        ({"x": torch.randn(9, 6), "mask": torch.ones(8)}, {}, ShapeError, r"one row per input: got .*'mask': \(8,\)"),
+        ({"x": [[1, 2]]}, {}, ShapeError, "'x': 'list'"),
         (torch.randn(9, 6), {"output": lambda y: y[:, :1] if y.shape[1] == 3 else y}, ShapeError, "one shape"),
     ],
 )

@@ -55,6 +55,12 @@ def test_a_model_is_fitted_on_examples_in_their_shape(form):
     assert history.best.val_acc == 1.0
 
 
+def test_bytes_of_images_are_numbers_from_0_to_1_and_other_bytes_stay():
+    pixels = np.arange(40 * 64, dtype=np.uint8)
+    assert split_to_fit((pixels.reshape(40, 8, 8), Y)).train.x.max() == 1
+    assert split_to_fit((pixels.reshape(40, 64), Y)).train.x.dtype == torch.uint8
+
+
 def test_validation_examples_that_are_given_are_kept():
     split = split_to_fit({"train": (X, Y), "val": (X[:5], Y[:5])})
     assert (len(split.train), len(split.val)) == (40, 5)
