@@ -26,6 +26,7 @@ from .pixels import Pixels
 from .trees import TreeLayer, shorten, tree_layers
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, DendriticConv1d, DendriticConv2d)
+POOLING = nn.AdaptiveAvgPool2d
 KEPT_TREES = 64
 """Maximum number of neurons whose trees are cached: ten browsers show a few each."""
 TRIED = 500
@@ -119,7 +120,7 @@ class Exhibit:
         ends, begun = [], False
         for step, after in pairwise([*steps, nn.Identity()]):
             begun = begun or isinstance(step, CONVOLUTIONS)
-            if begun and isinstance(after, (*CONVOLUTIONS, nn.AdaptiveAvgPool2d, nn.Flatten)):
+            if begun and not isinstance(step, POOLING) and isinstance(after, (*CONVOLUTIONS, POOLING, nn.Flatten)):
                 ends.append(step)
         if not ends or self.pixels is None:
             return []
@@ -149,21 +150,19 @@ class Exhibit:
             for hook in hooks:
                 hook.remove()
 
-    def pixel_contributions(self, x: Tensor) -> dict[str, Any] | None:
-        """What each pixel adds to the output of the most probable class, against a blank image; None for a network
-        that is not one of stages, or has max-pooling, which cannot be taken apart."""
+    def pixel_contributions(self, x: Tensor, output: int) -> dict[str, Any] | None:
+        """What each pixel adds to an output, against a blank image; None for a network that is not one of stages, or
+        has max-pooling, which cannot be taken apart."""
         if not self.stages or self.pixels is None:
             return None
         try:
             parts = explain(self.model, self._given(x), self._given(torch.zeros_like(x)))
         except DendritreeError:
             return None
-        output = int(parts.output[0].argmax())
         return {
-            "output": output,
             "pixels": shorten(parts.inputs[0, output].reshape(self.pixels.shape).sum(0)),
             "total": float(parts.output[0, output]),
-            "baseline": float(parts.baseline[0, output]),
+            "blank": float(parts.baseline[0, output]),
         }
 
     @cached_property
@@ -276,7 +275,7 @@ class Exhibit:
             "classes": shorten(self.probabilities(out)[0]),
             "output": shorten(out),
             "maps": [shorten(seen[step][1][0, :MOST_MAPS]) for step, _ in self.stages],
-            "why": self.pixel_contributions(x),
+            "why": self.pixel_contributions(x, neuron if layer == len(self.layers) - 1 else int(out[0].argmax())),
         }
 
     def probabilities(self, out: Tensor) -> Tensor:

@@ -140,8 +140,9 @@ def facts(covered: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tupl
         f"{sum(of.evaluated for of in covered)} of {sum(of.cells for of in covered)}",
         "cells evaluated on the test set",
     )
-    begun = {of.task.dataset for of in covered if of.state != "not begun"}
-    yield f"{len(begun)} of {len({of.task.dataset for of in covered})}", "data sets started"
+    if len(names := {of.task.dataset for of in covered}) > 1:
+        begun = {of.task.dataset for of in covered if of.state != "not begun"}
+        yield f"{len(begun)} of {len(names)}", "data sets started"
     yield f"{len(trials):,}", "models trained"
     if trials:
         yield show_seconds(sum(trial.seconds for trial in trials)), "of training, summed over models"

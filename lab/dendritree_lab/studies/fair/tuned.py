@@ -18,7 +18,7 @@ from ...report.layout import Column, Report, Section, show_seconds
 from ..engine.configuration import Configuration
 from ..engine.statistics import CONFIDENCE
 from ..engine.task import Task
-from ..engine.trial import FINAL, TEST, Trial
+from ..engine.trial import FINAL, Trial
 from .advice import NAMES
 from .comparison_plan import configuration_of, validation_score
 from .comparison_tables import NOT_SEARCHED, shown_option
@@ -98,7 +98,7 @@ class Tuned:
                 f"The best {what}, {_named(str(other.key['family']))} with {other.parameters:,}, is behind by "
                 f"{self._behind(other)}."
             )
-        tried = [trial for trial in self.trials if trial.key["phase"] not in (FINAL, TEST)]
+        tried = [trial for trial in self.trials if trial.key["phase"] != FINAL]
         yield (
             f"{len(tried)} configurations of {len({trial.key['family'] for trial in tried})} families were tried, "
             f"{len(self.finals)} of them trained to the end; the best on validation is kept."
@@ -189,7 +189,7 @@ def _families(result: Tuned) -> Section:
 
     by_family: dict[Any, list[Trial]] = {}
     for trial in result.trials:
-        if trial.key["phase"] not in (FINAL, TEST):
+        if trial.key["phase"] != FINAL:
             by_family.setdefault(trial.key["family"], []).append(trial)
     return Section.of(
         "families",
@@ -210,6 +210,6 @@ def _trials(result: Tuned) -> Section:
         "All models",
         "Validation figures are those of the epoch with the lowest validation loss.",
         (*_columns(result), Column("phase", "phase", value=lambda trial: trial.key["phase"])),
-        [trial for trial in result.trials if trial.key["phase"] != TEST],
+        result.trials,
         brief=False,
     )

@@ -20,7 +20,7 @@ from ..engine.export_files import kept_model
 from ..engine.runner import Observer, Workers, run_rounds, silent
 from ..engine.store import RunStore
 from ..engine.task import Task
-from ..engine.trial import FINAL, MORE, SEARCH, Trial
+from ..engine.trial import FINAL, MORE, SEARCH, TEST, Trial
 from .comparison import DATA_FOLDER, check_data, run_fair_job
 from .comparison_plan import (
     ComparisonCell,
@@ -93,7 +93,7 @@ def tune(
     with RunStore.create_or_open(run or folder / SEARCH_FOLDER, plan.as_config()) as store:
         rounds = _rounds(plan, store)
         run_rounds(store, rounds, run_fair_job, workers=workers, data_dir=data_dir, observer=observer)
-        found = [trial for cell in plan.cells for trial in store.trials(**cell.key)]
+        found = [trial for cell in plan.cells for trial in store.trials(**cell.key) if trial.key["phase"] != TEST]
         keys = [job.key for job in _finals(plan, store)]
         finals = _ordered(task, [trial for trial in store.kept_trials() if trial.key in keys])
     model = kept_model(finals[0])
