@@ -23,11 +23,12 @@ endif
 endif
 endif
 
-.PHONY: help reproduce test test-all test-cuda test-devices fuzz sanitize bench docs lint types pytest package clean
+.PHONY: help reproduce test test-part test-all test-cuda test-devices fuzz sanitize bench docs lint types pytest package clean
 
 help:
 	@echo "make reproduce   run the paper's experiments (resumes if interrupted), write reproduction/report.html"
 	@echo "make test        lint, types, tests, and a check that both packages install"
+	@echo "make test-part PART=layers   the tests of one folder of the library or the lab, such as layers, data, fair or view"
 	@echo "make test-all    all tests: also the slow ones, and more random examples"
 	@echo "make test-cuda   on a machine with a GPU: tests for CUDA, then a table to paste into an issue; says if there is none"
 	@echo "make test-devices  C files on emulated microcontrollers (Debian: installs compilers and emulators); prints a table"
@@ -59,6 +60,10 @@ types: $(VENV)/dev.stamp
 # the fixtures of a file are created once, and takes over tests from others when it has none left.
 pytest: $(VENV)/dev.stamp
 	$(PYTEST) -m "not slow" --durations=15
+
+test-part: $(VENV)/dev.stamp
+	@test -n "$(PART)" -a -n "$(wildcard tests/*/$(PART)/. tests/lab/*/$(PART)/.)" || { echo "PART must be a folder of tests/library, tests/lab or tests/lab/studies: got '$(PART)'"; exit 2; }
+	$(PYTEST) $(wildcard tests/*/$(PART) tests/lab/*/$(PART))
 
 test-all: $(VENV)/dev.stamp
 	$(PYTEST) --hypothesis-profile=long

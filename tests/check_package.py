@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ["sklearn", "scipy", "matplotlib", "onnx", "onnxruntime", "pandas", "rich", "optuna"]
+OPTIONAL = ["sklearn", "scipy", "matplotlib", "onnx", "onnxruntime", "pandas", "rich", "loky"]
 LIBRARY = """
 import sys
 sys.modules.update(dict.fromkeys({optional!r}))  # None: not to be imported

@@ -44,7 +44,7 @@ MAPS = {
         data
         report
         studies.engine
-        studies.paper studies.fair studies.tuning studies.table
+        studies.paper studies.fair studies.table
         view
         cli
     """,

@@ -9,7 +9,11 @@ from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Opt
 from .progress import Progress, resumable
 
 if TYPE_CHECKING:
-    from ..studies.fair import ComparisonPlan
+    from ..studies.fair import Answer, ComparisonPlan
+
+
+RULE = {"trials": 16, "steps": 1000}
+"""How many configurations are tried per family, and for how many steps, unless the user says otherwise."""
 
 
 def run(arguments: Arguments) -> None:
@@ -32,27 +36,36 @@ def run(arguments: Arguments) -> None:
         whole = compare(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
         tell(f"out of time; {folder} keeps the finished work, and the same command resumes it")
-    show_comparison(folder, plan)
-    print_next(*_tune(arguments, plan))
+    names = [task.name for task in plan.tasks]
+    data = dict(zip(names, arguments.tasks or names, strict=True))
+    for answer in show_comparison(folder, plan):
+        if answer.task.name in data:
+            print_next("tune", data[answer.task.name], *_tuning(arguments, answer))
 
 
-def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> None:
-    """Write the report of a comparison into its folder, and print it."""
+def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> list[Answer]:
+    """Write the report of a comparison into its folder, and print it; return what it says to use."""
     from ..studies.fair import answers, print_comparison, write_comparison
 
     comparison, files = write_comparison(folder, plan=plan)
     print_comparison(comparison)
-    for answer in answers(comparison):
-        print("\n".join(["", *answer.sentences, f"    {answer.code}"]))
     print(f"\nwrote {', '.join(map(str, files))}")
+    found = answers(comparison)
+    for answer in found:
+        use, *others = answer.sentences
+        print("\n".join(["", *others, use, f"    {answer.code}"]))
+    return found
 
 
-def _tune(arguments: Arguments, plan: ComparisonPlan) -> list[str]:
-    """The command that searches for a better tree on the same data, at the first budget; linear models have none."""
-    budget = next((cell.budget for cell in plan.cells if cell.budget), 2000)
+def _tuning(arguments: Arguments, answer: Answer) -> list[object]:
+    """The options of the command that trains and saves the model to use, or a better one, going on from this search."""
+    cell = answer.use.cell
+    budget = cell.budget or answer.use.parameters  # a linear model has one size
+    only = "" if cell.budget else cell.family
     given = {"--target": arguments.target, "--image": arguments.image, "--data-dir": arguments.data_dir}
-    options = [word for option in given.items() if option[1] for word in option]
-    return ["tune", *(arguments.tasks[:1] or ["mnist"]), *options, "--budget", str(budget), "--out", "tuned"]
+    given |= {"--budget": budget, "--families": only, "--run": arguments.run}
+    given |= {f"--{name}": value for name, value in arguments.only("trials", "steps").items() if value != RULE[name]}
+    return [word for option in given.items() if option[1] for word in option]
 
 
 OPTIONS = [
@@ -64,9 +77,9 @@ OPTIONS = [
         "--families F ...",
         "such as deep cnn (default: deep cnn dense linear on images, tree sparse dense linear on tables)",
     ),
-    Option("--trials N", "random configurations tried per family", 16),
+    Option("--trials N", "random configurations tried per family", RULE["trials"]),
     Option("--seeds N", "final models evaluated", 5),
-    Option("--steps N", "steps per trial; x 4 for final models", 1000),
+    Option("--steps N", "steps per trial; x 4 for final models", RULE["steps"]),
     Option("--hours H", "start no trial after this time (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
     DATA_DIR,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -16,25 +17,29 @@ WIDE = 110
 """Columns of a terminal from which there is room for long bars."""
 BESIDE_STEP = 60
 """Columns that a narrower one keeps for everything besides the name of a step."""
+EVERY = 10.0
+"""Seconds between two lines, unless a step is finished."""
+ALL = ""
+"""All steps together."""
 
 
 class Progress:
     """An observer of studies, called with a step, how many of its items are done, and how many there are.
 
-    On a terminal, every step has a bar. Otherwise a finished step is a line, and so is every call with a note.
+    On a terminal, every step has a bar with the time left. Otherwise a finished step is a line, and so is an unfinished
+    one from time to time. A time is that which the step's own items took.
 
     Args:
         items: what is counted.
-        counted: steps that count something else, and what that is.
         overall: the name of an additional bar for all steps together, for a study that names all steps at its start.
     """
 
-    def __init__(
-        self, items: str = "trials", *, counted: Mapping[str, str] | None = None, overall: str | None = None
-    ) -> None:
-        self.items, self.counted, self.overall = items, counted or {}, overall
-        self.start = time.monotonic()
+    def __init__(self, items: str = "trials", *, overall: str | None = None) -> None:
+        self.items, self.overall = items, overall
+        self.latest = self.told = time.monotonic()
         self.counts: dict[str, tuple[int, int]] = {}
+        self.spent: dict[str, float] = {}
+        self.ran: Counter[str] = Counter()
         self.tasks: dict[str, TaskID] = {}
         self.bars = _bars() if sys.stderr.isatty() else None
 
@@ -45,31 +50,40 @@ class Progress:
             what: the step.
             done: how many of its items are done.
             total: how many it has; may grow.
-            note: a short text on the last item. A line shows all of it, a bar only the part after the last semicolon:
-                `accuracy 0.9, 850 parameters; best accuracy 0.92`.
+            note: a short text on the last item.
         """
-        before = self.counts.get(what)
+        now, before = time.monotonic(), self.counts.get(what)
         self.counts[what] = done, total
+        if before is not None and done > before[0]:  # the first call tells what an earlier run has done
+            for name in (what, ALL):
+                self.spent[name] = self.spent.get(name, 0.0) + now - self.latest
+                self.ran[name] += done - before[0]
+        self.latest = now
         if self.bars is not None:
             if self.overall is not None:
                 finished, planned = (sum(column) for column in zip(*self.counts.values(), strict=True))
-                self._move(self.bars, self.overall, finished, planned)
-            self._move(self.bars, what, done, total, note.rpartition("; ")[2])
-        elif note:
-            print(f"{what} {done} of {total}: {note}", file=sys.stderr, flush=True)
-        elif done == total and before != (done, total):
-            count = f"{total} {self.counted.get(what, self.items)}, " if total > 1 else ""
-            print(f"{what}: {count}{time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
+                self._move(self.bars, self.overall, finished, planned, "")
+            self._move(self.bars, what, done, total, note)
+        elif done and before != (done, total) and (done == total or now - self.told >= EVERY):
+            self.told = now
+            count = (
+                f"{total} {self.items}" if done == total > 1 else f"{done} of {total} {self.items}" if total > 1 else ""
+            )
+            parts = (count, self._time(what, done, total), note)
+            print(f"{what}: {', '.join(filter(None, parts))}", file=sys.stderr, flush=True)
 
-    def _move(self, bars: Bars, name: str, done: int, total: int, note: str = "") -> None:
-        """Move a bar; it ends with the note, or with the rate."""
+    def _time(self, what: str, done: int, total: int) -> str:
+        """The time that a finished step took, or the time left, as far as this run can tell."""
+        if done < total:
+            ran = self.ran[what]
+            return f"{_clock(self.spent[what] / ran * (total - done))} left" if ran else ""
+        return _clock(self.spent.get(what, 0.0))
+
+    def _move(self, bars: Bars, name: str, done: int, total: int, note: str) -> None:
         if name not in self.tasks:
-            self.tasks[name] = bars.add_task(name, completed=done, total=total, note="")
-        bars.update(self.tasks[name], completed=done, total=total)
-        task = bars.tasks[self.tasks[name]]
-        speed = task.finished_speed or task.speed
-        rate = f"{speed:.1f} {self.counted.get(name, self.items)}/s" if speed else ""
-        bars.update(self.tasks[name], note=note or rate)
+            self.tasks[name] = bars.add_task(name, total=total, note="", time="")
+        key = ALL if name == self.overall else name
+        bars.update(self.tasks[name], completed=done, total=total, note=note, time=self._time(key, done, total))
 
     def __enter__(self) -> Self:
         if self.bars is not None:
@@ -82,8 +96,20 @@ class Progress:
             self.bars.stop()
 
 
+def _clock(seconds: float) -> str:
+    """A time to the second.
+
+    >>> _clock(7.4), _clock(200), _clock(7300)
+    ('7 s', '3 min 20 s', '2 h 1 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def _bars() -> Bars:
-    """Bars on standard error: step, bar, count, time to go (at the end: time taken), note or rate."""
+    """Bars on standard error: a sign of life, step, bar, count, time left (at the end: time taken), note."""
     from rich import progress
     from rich.console import Console
     from rich.table import Column
@@ -92,13 +118,13 @@ def _bars() -> Bars:
     wide = console.width >= WIDE
     step = None if wide else max(12, console.width - BESIDE_STEP)
     return progress.Progress(
+        progress.SpinnerColumn(finished_text=" "),
         progress.TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=step)),
         progress.BarColumn(bar_width=40 if wide else 10),
         progress.MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        progress.TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
+        progress.TextColumn("{task.fields[time]}", table_column=Column(no_wrap=True)),
         progress.TextColumn("{task.fields[note]}"),
         console=console,
-        speed_estimate_period=600,  # seconds: a trial may take minutes
     )
 
 

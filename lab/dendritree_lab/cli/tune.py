@@ -1,32 +1,34 @@
-"""`dendritree tune`: search for the tree that suits a data set, within a budget."""
+"""`dendritree tune`: the best model within a budget, dendritic or not, trained and saved."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from .compare import RULE
 from .messages import print_next
-from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, THREADS, Arguments, Option, image_shape, say_data
+from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
 
 
 def run(arguments: Arguments) -> None:
-    """Search for the best tree within a budget, and train it."""
+    """Search for the best model within a budget, dendritic or not, and save it."""
     from ..studies.engine.task import Task
-    from ..studies.tuning import tune
-    from ..studies.tuning.search import FINAL
-    from ..studies.tuning.search_sections import write_tuning
+    from ..studies.fair import tune, write_tuning
 
     task = Task.named(arguments.data, target=arguments.target, image=image_shape(arguments))
     say_data(task.held)
-    with resumable("the study"), Progress(counted={FINAL: "epochs"}) as progress:
+    with resumable(arguments.run or arguments.out), Progress() as progress:
         result = tune(
             task,
-            **arguments.only("budget", "trials", "steps", "seed", "threads", "out", "storage", "data_dir"),
-            name=arguments.study or f"{task.name} {arguments.budget}",
+            **arguments.only("budget", "trials", "steps", "out", "run", "data_dir"),
+            families=arguments.families or (),
+            workers=make_workers(arguments),
             observer=progress,
         )
-    files = write_tuning(result, arguments.out, task=task.name)
+    files, model = write_tuning(result, arguments.out), Path(arguments.out) / "model"
     print("\n".join([*result.verdict, "", f"    {result.code}"]))
-    print(f"\nmodel:  {files.html.parent / 'model'}\nreport: {files.html}")
-    print_next("view", files.html.parent / "model")
+    print(f"\nmodel:  {model}\nreport: {files.html}")
+    print_next("view", model)
 
 
 OPTIONS = [
@@ -34,15 +36,14 @@ OPTIONS = [
     TARGET,
     IMAGE,
     Option("--budget N", "maximum number of parameters, such as 9k", required=True),
-    Option("--trials N", "configurations to try in total", 50),
-    Option("--steps N", "training steps per trial", 1000),
-    Option("--seed N", "random seed of the search", 0),
-    THREADS,
-    Option("--out DIR", "folder for model, report and study.db", "tuned"),
-    Option("--storage URL", "database shared by several machines"),
-    Option("--study NAME", "name in the database (default: data and budget)"),
+    Option("--families F ...", "such as deep cnn (default: those of compare that fit)"),
+    Option("--trials N", "configurations per family; x 2 more of the best", RULE["trials"]),
+    Option("--steps N", "steps per configuration; x 4 for the finalists", RULE["steps"]),
+    Option("--out DIR", "folder for model and report", "tuned"),
+    Option("--run DIR", "folder of the search, such as compare's (default: OUT/search)"),
     DATA_DIR,
+    *WORKERS,
 ]
-EXAMPLES = """dendritree tune mnist --budget 9k --trials 50 --out tuned/
+EXAMPLES = """dendritree tune mnist --budget 9k --out tuned/
 dendritree tune pets/ --budget 2k --out tuned/
 dendritree tune houses.csv --target price --budget 1k --out tuned/"""

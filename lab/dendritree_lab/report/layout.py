@@ -22,9 +22,9 @@ FORMS = (*TEXTS, *NUMBERS)
 
 
 BADGES = {
-    "good": ("holds", "within", "inside", "ahead", "whole", "completed"),
+    "good": ("holds", "within", "inside", "ahead", "whole"),
     "bad": ("does not hold", "outside", "behind"),
-    "open": ("undecided", "partial"),
+    "open": ("undecided", "partial", "differs"),
 }
 """Words for verdicts and states, by mood; all other words are plain."""
 

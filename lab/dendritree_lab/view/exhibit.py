@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dendritree.errors import DendritreeError, OptionError, check_index
-from dendritree.layers import DendriticLayer, trace
+from dendritree.explanation import explain
+from dendritree.layers import DendriticConv1d, DendriticConv2d, DendriticLayer, trace
 from dendritree.models import MLNBinaryClassifier
-from dendritree.models.chain import make_output
+from dendritree.models.chain import Chain, make_output
 from dendritree.models.sizing import parameters_of
 from dendritree.training.examples import Examples
 
@@ -23,12 +25,16 @@ from .column_inputs import CellValue, Columns
 from .pixels import Pixels
 from .trees import TreeLayer, shorten, tree_layers
 
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, DendriticConv1d, DendriticConv2d)
+POOLING = nn.AdaptiveAvgPool2d
 KEPT_TREES = 64
 """Maximum number of neurons whose trees are cached: ten browsers show a few each."""
 TRIED = 500
 """Number of test examples to evaluate: enough to measure a model's accuracy, in milliseconds."""
 ROUNDS = 4
 MOST_SAMPLES = 40
+MOST_MAPS = 36
+"""Maximum number of maps of a stage that the page shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,21 +110,60 @@ class Exhibit:
         blank = torch.zeros(1, math.prod(self.pixels.image_shape) if self.pixels else self.in_features)
         _, seen = self._run(blank)
         layers: dict[nn.Module, TreeLayer] = {layer.module: layer for layer in tree_layers(self.model)}
-        return [layers[module] for module in seen]
+        return [layers[module] for module in seen if module in layers]
 
-    def _run(self, x: Tensor) -> tuple[Tensor, dict[nn.Module, tuple[Tensor, Tensor]]]:
-        """Outputs for inputs (n, pixels or features), and input and output of each layer, in the order of execution."""
+    @cached_property
+    def stages(self) -> list[tuple[nn.Module, tuple[int, int, int]]]:
+        """The modules that end a stage of a network of convolutions, and the shape of their maps."""
+        chain = self.model.chain() if isinstance(self.model, Chain) else []
+        steps = [step for part in chain for step in (part if isinstance(part, nn.Sequential) else [part])]
+        ends, begun = [], False
+        for step, after in pairwise([*steps, nn.Identity()]):
+            begun = begun or isinstance(step, CONVOLUTIONS)
+            if begun and not isinstance(step, POOLING) and isinstance(after, (*CONVOLUTIONS, POOLING, nn.Flatten)):
+                ends.append(step)
+        if not ends or self.pixels is None:
+            return []
+        _, seen = self._run(torch.zeros(1, math.prod(self.pixels.image_shape)), ends)
+        maps = ((step, seen[step][1].shape[1:]) for step in ends if seen[step][1].dim() == 4)
+        return [(step, (shape[0], shape[1], shape[2])) for step, shape in maps]
+
+    def _given(self, x: Tensor) -> Tensor:
+        """Inputs (n, pixels or features) as the model takes them."""
+        given = self.pixels.to_input(x) if self.pixels else x if self.scaling is None else self.scaling(x)
+        return given.to(next(self.model.parameters()).dtype)
+
+    def _run(
+        self, x: Tensor, watched: Sequence[nn.Module] = ()
+    ) -> tuple[Tensor, dict[nn.Module, tuple[Tensor, Tensor]]]:
+        """Outputs for inputs (n, pixels or features), and input and output of each layer, in the order of execution;
+        also of other modules that are to be watched."""
         seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        modules = [*watched, *(layer.module for layer in tree_layers(self.model))]
         hooks = [
-            layer.module.register_forward_hook(lambda module, given, out: seen.update({module: (given[0], out)}))
-            for layer in tree_layers(self.model)
+            module.register_forward_hook(lambda module, given, out: seen.update({module: (given[0], out)}))
+            for module in modules
         ]
         try:
-            given = self.pixels.to_input(x) if self.pixels else x if self.scaling is None else self.scaling(x)
-            return self.model(given.to(next(self.model.parameters()).dtype)), seen
+            return self.model(self._given(x)), seen
         finally:
             for hook in hooks:
                 hook.remove()
+
+    def pixel_contributions(self, x: Tensor, output: int) -> dict[str, Any] | None:
+        """What each pixel adds to an output, against a blank image; None for a network that is not one of stages, or
+        has max-pooling, which cannot be taken apart."""
+        if not self.stages or self.pixels is None:
+            return None
+        try:
+            parts = explain(self.model, self._given(x), self._given(torch.zeros_like(x)))
+        except DendritreeError:
+            return None
+        return {
+            "pixels": shorten(parts.inputs[0, output].reshape(self.pixels.shape).sum(0)),
+            "total": float(parts.output[0, output]),
+            "blank": float(parts.baseline[0, output]),
+        }
 
     @cached_property
     def in_features(self) -> int:
@@ -133,6 +178,10 @@ class Exhibit:
     def grid(self, layer: int) -> dict[str, Any]:
         """How the inputs of a layer are laid out on the page: what they are, rows, columns, and tiles of an image."""
         inputs = self.layers[layer].in_features
+        if layer == 0 and self.stages and inputs % (count := self.stages[-1][1][0]) == 0:
+            side = math.isqrt(inputs // count)
+            sides = (side, side) if count * side**2 == inputs else (1, inputs // count)
+            return {"of": "maps", **dict(zip(("tiles", "height", "width"), (count, *sides), strict=True))}
         convolutions = [module for module in self.model.modules() if isinstance(module, nn.Conv2d)]
         if layer == 0 and convolutions:
             side = math.isqrt(inputs // convolutions[-1].out_channels)
@@ -190,6 +239,7 @@ class Exhibit:
                 "centers": pixels.drawn.centered,
                 "text": pixels.describe(),
             },
+            "stages": [dict(zip(("tiles", "height", "width"), shape, strict=True)) for _, shape in self.stages],
             "layers": [
                 {
                     "name": layer.name,
@@ -210,10 +260,11 @@ class Exhibit:
         """The response to an input (1, pixels or features): in one neuron's tree, in every layer, and by class.
 
         `image` is what the model sees, in [0, 1]; `reads` the inputs of the neuron's layer; `dendrites` the outputs of
-        its nodes, the root last; `neurons` the outputs of every layer; `classes` probabilities, `output` numbers.
+        its nodes, the root last; `neurons` the outputs of every layer; `classes` probabilities, `output` numbers;
+        `maps` the outputs of every stage, and `why` the contributions of the pixels.
         """
         tree = self.tree(layer, neuron)
-        out, seen = self._run(x)
+        out, seen = self._run(x, [step for step, _ in self.stages])
         values = [seen[each.module] for each in self.layers]
         reads = values[layer][0].reshape(-1).float().cpu()
         return {
@@ -223,6 +274,8 @@ class Exhibit:
             "neurons": [shorten(output) for _, output in values],
             "classes": shorten(self.probabilities(out)[0]),
             "output": shorten(out),
+            "maps": [shorten(seen[step][1][0, :MOST_MAPS]) for step, _ in self.stages],
+            "why": self.pixel_contributions(x, neuron if layer == len(self.layers) - 1 else int(out[0].argmax())),
         }
 
     def probabilities(self, out: Tensor) -> Tensor:

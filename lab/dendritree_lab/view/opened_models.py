@@ -115,10 +115,10 @@ def open_gallery(path: str | os.PathLike[str], **options: Any) -> Gallery:
 def _run_gallery(folder: Path) -> Gallery:
     from ..studies.engine.export_files import kept_model
     from ..studies.engine.store import RunStore
-    from ..studies.paper.paper_trials import PaperTrial
+    from ..studies.paper.paper_trials import STUDY, PaperTrial
 
     with RunStore.open_for_reading(folder) as store:
-        kept = [PaperTrial.of(trial) for trial in store.kept_trials()]
+        kept = [PaperTrial.of(trial) for trial in store.kept_trials() if trial.study == STUDY]
     if not kept:
         raise FormatError(f"the run in {folder} has no kept models to view")
     kept.sort(key=lambda trial: (not trial.row.dendritic, trial.row.task != "multiclass", trial.row.table))

@@ -147,6 +147,9 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
         if image not in (None, own):
             raise OptionError(f"image must be that of the model, {'x'.join(map(str, own))}: got {image}")
         return own, True
+    pixels: tuple[int, int, int] | None = getattr(model, "image_shape", None)
+    if pixels is not None and image in (None, pixels):
+        return pixels, False
     layers = tree_layers(model)
     if not layers:
         raise OptionError(f"view shows dendritic and linear layers; the model has none: {model!r:.80}")

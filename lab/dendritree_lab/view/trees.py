@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class TreeLayer:
     def text(self) -> str:
         """The layer in words."""
         if isinstance(self.module, DendriticLayer):
-            return self.module.forest.describe()
+            return described(self.module.forest)
         return f"{self.neurons} linear units of {self.in_features:,} synapses, no dendrites"
 
     def image_shape(self) -> tuple[int, int, int] | None:
@@ -74,6 +75,15 @@ class TreeLayer:
         return tree
 
 
+def described(forest: Forest) -> str:
+    """A forest in words; the soma alone is no dendrite.
+
+    >>> described(Forest.nested([4])), described(Forest.nested([4, 2]))
+    ('1 tree of 4 synapses, no dendrites', '1 tree of 8 synapses, 2 + 1 dendrites')
+    """
+    return forest.describe() if forest.depth > 1 else re.sub(r", 1 dendrites\b", ", no dendrites", forest.describe())
+
+
 def tree_json(tree: DendriticLayer) -> dict[str, Any]:
     """The JSON that the page needs to draw a neuron; a source of 0 or more is an input, -1 - n is dendrite n."""
     forest = tree.forest
@@ -83,7 +93,7 @@ def tree_json(tree: DendriticLayer) -> dict[str, Any]:
         "offsets": forest.offsets.tolist(),
         "weight": shorten(tree.weight),
         "bias": None if tree.bias is None else shorten(tree.bias),
-        "text": forest.describe().removeprefix("1 tree of "),
+        "text": described(forest).removeprefix("1 tree of "),
     }
 
 

@@ -61,7 +61,6 @@ MISTAKES = {
         "digits --trails 3": "no option '--trails'; did you mean --trials? (see dendritree tune --help)",
         "digits --budget 20": "two neurons",
         "digits --budget 1k --trials 0": "trials",
-        "digits --budget 1k --storage nowhere": "'nowhere'",
         "pets --budget 1k --target price": "column of a table",
         "bad.npz --budget 1k": "finite",
     },

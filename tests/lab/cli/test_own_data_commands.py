@@ -9,7 +9,6 @@ from own_data import blobs, write_houses, write_pets
 import dendritree
 from dendritree import wiring
 from dendritree.models.sizing import parameters_of
-from dendritree_lab.cli import make_parser
 from dendritree_lab.view import open_gallery
 
 TINY = ("--trials", 1, "--seeds", 2, "--steps", 1, "--backend", "here")
@@ -43,23 +42,28 @@ def test_a_comparison_of_ones_own_data_ends_in_an_answer(call, data, said, answe
     status, out, err = call("compare", *data, "--budgets", 300, *TINY, "--run", "run")
     assert status == 0
     assert err.startswith(said)
-    *lines, following = [line for line in out.splitlines() if line]
+    wrote, sizes, use, code, following = [line for line in out.splitlines() if line][-5:]
+    assert wrote.startswith("wrote run/comparison.html")
+    assert sizes.startswith(answer)
+    assert use.startswith("On ")
+    built(code)
     options = shlex.split(following.removeprefix("next:   dendritree "))
     assert options[: 1 + len(data)] == ["tune", *data]
-    assert make_parser().parse_args(options).budget == "300"
-    assert lines[-4].startswith(answer)
-    assert lines[-3].startswith("Use ")
-    built(lines[-2])
-    assert lines[-1].startswith("wrote run/comparison.html")
     assert call("compare", *data, "--budgets", 300, *TINY, "--run", "run")[:2] == (0, out)
+    status, tuned, err = call(*options, "--backend", "here")
+    assert status == 0
+    assert ", search" not in err  # it goes on from the search of the comparison
+    (chosen,) = [line for line in tuned.splitlines() if line.startswith("    model = ")]
+    assert parameters_of(built(chosen)) == parameters_of(dendritree.load("tuned/model"))
 
 
 @pytest.mark.usefixtures("here")
 def test_a_search_on_a_folder_of_images_and_its_page(call):
-    status, out, err = call("tune", "pets", "--budget", 300, "--trials", 1, "--steps", 5, "--out", "tuned")
+    options = ("--families", "deep", "--trials", 1, "--steps", 5, "--backend", "here")
+    status, out, err = call("tune", "pets", "--budget", 300, *options)
     assert status == 0
     assert err.startswith("pets: 2 classes (cat, dog)")
     (line,) = [line for line in out.splitlines() if line.startswith("    model = ")]
-    assert "wiring=Local(window=" in line
+    assert 'stage="dendritic"' in line
     assert parameters_of(built(line)) == parameters_of(dendritree.load("tuned/model"))
     assert open_gallery("tuned")[0].class_names == ["cat", "dog"]

@@ -28,21 +28,34 @@ def on_terminal(monkeypatch):
 
 
 def test_elsewhere_a_finished_step_is_a_line_once_and_again_if_it_grows(capsys):
-    with Progress("models", counted={"final training": "epochs"}) as progress:
+    with Progress("models") as progress:
         for what, done, total in [("comparing", 2, 3), ("comparing", 3, 3), ("all rows", 1, 1), ("comparing", 3, 3)]:
             progress(what, done, total)
-        progress("final training", 20, 20)
         progress("comparing", 3, 4)
         progress("comparing", 4, 4)
     out, errors = capsys.readouterr()
-    steps = [re.sub(r"\d+ s$", "n s", line) for line in errors.splitlines()]
-    expected = [
-        "comparing: 3 models, n s",
-        "all rows: n s",
-        "final training: 20 epochs, n s",
-        "comparing: 4 models, n s",
+    assert (out, errors.splitlines()) == ("", ["comparing: 3 models, 0 s", "all rows: 0 s", "comparing: 4 models, 0 s"])
+
+
+def test_a_time_is_that_of_the_step_and_a_long_one_has_lines_in_between(capsys, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with Progress() as progress:
+        progress("search", 4, 8)  # done by an earlier run
+        progress("test", 0, 2)
+        now = 30.0
+        progress("search", 6, 8, "accuracy 0.9")
+        now = 31.0
+        progress("test", 1, 2)
+        now = 60.0
+        progress("search", 8, 8)
+        now = 61.5
+        progress("test", 2, 2)
+    assert capsys.readouterr().err.splitlines() == [
+        "search: 6 of 8 trials, 30 s left, accuracy 0.9",
+        "search: 8 trials, 59 s",
+        "test: 2 trials, 2 s",
     ]
-    assert (out, steps) == ("", expected)
 
 
 def test_a_terminal_has_a_bar_per_step_and_one_for_all(monkeypatch):
@@ -50,8 +63,8 @@ def test_a_terminal_has_a_bar_per_step_and_one_for_all(monkeypatch):
     with Progress(overall="all") as progress:
         for done in range(4):
             progress("trees", done, 3)
-            progress("controls", min(done, 2), 2)
+            progress("controls", min(done, 2), 2, "accuracy 0.9")
     everything, trees, controls = terminal.lines()[-3:]
-    assert re.fullmatch(r"trees +━+ 3/3 +[\d:]+ +\d+\.\d trials/s", trees)
-    assert re.fullmatch(r"controls +━+ 2/2 +[\d:]+ +\d+\.\d trials/s", controls)
-    assert re.fullmatch(r"all +━+ 5/5 +[\d:]+ +\d+\.\d trials/s", everything)
+    assert re.fullmatch(r" +trees +━+ 3/3 0 s", trees)
+    assert re.fullmatch(r" +controls +━+ 2/2 0 s accuracy 0.9", controls)
+    assert re.fullmatch(r" +all +━+ 5/5 0 s", everything)

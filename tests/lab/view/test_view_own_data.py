@@ -11,7 +11,8 @@ from dendritree import MLNClassifier, create_model, save
 from dendritree.errors import FormatError, ShapeError
 from dendritree_lab.data import Scaling, load_dataset
 from dendritree_lab.data.inputs import INPUTS_FILE, Inputs
-from dendritree_lab.studies.tuning import tune
+from dendritree_lab.studies.engine.runner import Workers
+from dendritree_lab.studies.fair import tune
 from dendritree_lab.view import open_gallery
 from dendritree_lab.view.page_examples import exhibit_of, exhibit_of_split
 from dendritree_lab.view.pixels import measure_strokes
@@ -23,8 +24,9 @@ def tuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     pets = write_pets(folder / "pets", 60)
     houses = write_houses(folder / "houses.csv")
-    tune(str(pets), budget=300, trials=1, steps=40, out=folder / "of-pets")
-    tune(str(houses), target="price", budget=300, trials=1, steps=40, out=folder / "of-houses")
+    options = {"budget": 300, "trials": 1, "steps": 40, "workers": Workers("here")}
+    tune(str(pets), families=["sparse"], out=folder / "of-pets", **options)
+    tune(str(houses), families=["tree"], target="price", out=folder / "of-houses", **options)
     return folder
 
 

@@ -56,6 +56,15 @@ def wait_for(page, expected):
     page.wait_until(f"Math.abs(Number({ANSWER}.replace('\\u2212', '-')) - {expected}) < {0.005 * abs(expected)}", 20)
 
 
+def test_what_a_neuron_reads_is_listed_by_name(show, port):
+    page = show(DESK, port)
+    page.wait_until("document.querySelectorAll('#named li').length > 0")
+    names = page.value("[...document.querySelectorAll('#named .name')].map((each) => each.textContent)")
+    assert any(name.startswith(("rooms", "built", "town", "garden")) for name in names)
+    assert page.value("document.getElementById('grid').getClientRects().length") == 0
+    page.close()
+
+
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_sliders_and_choices_set_the_row_that_is_answered(show, port, models, width):
     page = show(width, port)

@@ -141,7 +141,7 @@ def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] 
         return Difference(mean, math.nan, math.nan)
     if any(each.sd > 0 for each in luck):
         spreads = [(sd_1**2 / len(first), len(first) - 1), (sd_2**2 / len(second), len(second) - 1)]
-        return _t_test(mean, [*spreads, *((each.sd**2, each.df) for each in luck)])
+        return t_test(mean, [*spreads, *((each.sd**2, each.df) for each in luck)])
     if sd_1 == sd_2 == 0.0:
         statistic = math.copysign(math.inf, mean) if mean else 0.0
         return Difference(mean, mean, mean, 0.0 if mean else 1.0, statistic)
@@ -154,7 +154,7 @@ def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] 
     return Difference(mean, float(low), float(high), float(test.pvalue), float(test.statistic), float(test.df))
 
 
-def _t_test(mean: float, variances: Sequence[tuple[float, float]]) -> Difference:
+def t_test(mean: float, variances: Sequence[tuple[float, float]]) -> Difference:
     """A difference whose variance is a sum of estimates, each with its degrees of freedom."""
     from scipy import special
 
@@ -175,7 +175,7 @@ def one_more(values: Sequence[float], value: float) -> Difference:
     difference = mean - value
     if sd == 0.0:
         return Difference(difference, difference, difference, 0.0 if difference else 1.0)
-    return _t_test(difference, [(sd**2 * (1 + 1 / len(values)), len(values) - 1)])
+    return t_test(difference, [(sd**2 * (1 + 1 / len(values)), len(values) - 1)])
 
 
 def paired_difference(

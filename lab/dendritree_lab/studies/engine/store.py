@@ -325,7 +325,9 @@ def _lock(folder: Path) -> FileLock:
         lock = FileLock(folder / LOCK_FILE)
         lock.acquire(blocking=False)
     except Timeout:
-        raise DendritreeError(f"another process is writing to {folder}; wait for it, or use another folder") from None
+        raise DendritreeError(
+            f"another process is writing to {folder}; wait for it (after Ctrl-C a few seconds), or use another folder"
+        ) from None
     except OSError as error:
         raise DendritreeError(f"cannot write to {folder}: {error.strerror}") from None
     return lock

@@ -69,13 +69,15 @@ class Task:
     def named(cls, data: Any, *, target: Any = None, image: Sequence[int] | None = None) -> Task:
         """The task of anything that `load_dataset` takes; names and paths may end in `:128` for 128 training examples.
 
-        A built-in data set is loaded when it is needed, anything else immediately.
+        A built-in data set is loaded when it is needed, anything else immediately. A task is returned as it is.
 
         >>> import numpy
         >>> Task.named((numpy.random.rand(20, 6, 6), numpy.arange(20) % 2))
         Task(in_features=36, classes=2, image_shape=(1, 6, 6), dataset='the data', examples=None)
         """
         count = None
+        if isinstance(data, Task):
+            return data
         if isinstance(data, str):
             if _name_and_count(data)[0] in DATASETS:
                 return cls.parse(data)

@@ -7,17 +7,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Self
 
-from torch import nn
+import safetensors.torch
+from torch import Tensor, nn
 
 from dendritree.models.sizing import parameters_of
 from dendritree.training import History
 
 CURVES = ("train_loss", "val_loss", "train_acc", "val_acc")
 """The curves of a trial, one number per epoch each."""
-SEARCH, TEST = "search", "test"
-"""Phases of a study that searches: a candidate, or the best configuration on the test set with a fresh seed."""
+SEARCH, TEST, MORE, FINAL = "search", "test", "more", "final"
+"""Phases of a study that searches: a candidate, or the best configuration on the test set with a fresh seed; of `tune`
+also more candidates, and a finalist, whose weights are kept."""
 
 Value = str | int | float
 
@@ -78,6 +81,12 @@ class Trial:
         0.5
         """
         return self.curves[curve][self.best_epoch]
+
+
+def state_bytes(model: nn.Module, state: Mapping[str, Tensor] = MappingProxyType({})) -> bytes:
+    """The model's complete state, after loading `state` into it, as the bytes of a safetensors file."""
+    model.load_state_dict(model.state_dict() | dict(state))
+    return safetensors.torch.save({name: value.contiguous() for name, value in model.state_dict().items()})
 
 
 def key_text(key: Mapping[str, Value]) -> str:

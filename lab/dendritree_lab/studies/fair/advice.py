@@ -48,8 +48,19 @@ class Answer:
 
     @property
     def sentences(self) -> Iterator[str]:
-        """The answer in words."""
-        metric = self.task.metric
+        """The answer in words: the model to use, then the sizes at which the families are equally good."""
+        metric, use, best = self.task.metric, self.use, self.best
+        seeds = f" over {len(use.scores)} seeds" if self.certain else ""
+        text = (
+            f"On {self.task.title} use {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}{seeds}"
+        )
+        if not self.certain:
+            yield f"{text}, the best with one seed each, which is not enough to say that others are worse."
+        elif use is best:
+            yield f"{text}; no smaller model is as good."
+        else:
+            other = f"{_name(best)} with {best.parameters:,}, {_score(best)}"
+            yield f"{text}. The best, {other}, is ahead by no more than one standard error."
         if self.score is not None:
             fewer = {"<": " or fewer"}
             first, *others = [
@@ -59,16 +70,6 @@ class Answer:
             sizes = listed([first.replace(" as ", " parameters as ", 1), *others])
             what = "An RMSE" if metric == "rmse" else "An accuracy"
             yield f"{what} of {self.score:.4g} on {self.task.title} takes {sizes}."
-        use, best = self.use, self.best
-        start = f"On {self.task.title} use" if self.score is None else "Use"  # the sentence before names the data
-        text = f"{start} {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}"
-        if not self.certain:
-            yield f"{text}, the best with one seed each, which is not enough to say that others are worse."
-        elif use is best:
-            yield f"{text}; no smaller model is as good."
-        else:
-            other = f"{_name(best)} with {best.parameters:,}, {_score(best)}"
-            yield f"{text}. The best, {other}, is ahead by no more than one standard error."
 
     def shown_size(self, family: str) -> str | None:
         """The parameters of a family, for a table."""

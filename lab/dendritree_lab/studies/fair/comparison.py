@@ -13,7 +13,7 @@ from ..engine.configuration import train
 from ..engine.runner import Observer, Workers, alone_on_one_thread, run_rounds, silent
 from ..engine.store import RunStore
 from ..engine.task import Task, epochs_for
-from ..engine.trial import TEST, Trial
+from ..engine.trial import FINAL, TEST, Trial, state_bytes
 from .comparison_plan import ComparisonCell, ComparisonPlan, FairJob, draw_configuration
 
 TASKS_FACT = "tasks"
@@ -56,13 +56,13 @@ def compare(
 
 def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[list[FairJob]]:
     """The missing trials of a store, grouped by comparable cells."""
-    _check_data(store, plan)
+    check_data(store, plan)
     for cells in plan.kept_in(store.folder / DATA_FOLDER).rounds():
         while jobs := _missing(store, plan, cells):
             yield jobs
 
 
-def _check_data(store: RunStore, plan: ComparisonPlan) -> None:
+def check_data(store: RunStore, plan: ComparisonPlan) -> None:
     """Store what a report must know about the user's own data; reject data that has changed."""
     kept = store.fact(TASKS_FACT, {})
     new = {task.name: task.as_fact() for task in plan.tasks if task.digest}
@@ -89,7 +89,10 @@ def _missing(store: RunStore, plan: ComparisonPlan, cells: list[ComparisonCell])
 
 
 def run_fair_job(job: FairJob, data_dir: str | None = None) -> list[Trial]:
-    """Train the job's model in this process, on one torch thread; evaluate it on the test set if it is the best."""
+    """Train the job's model in this process, on one torch thread; evaluate it on the test set if it is the best.
+
+    The weights of a finalist of `tune` are kept.
+    """
     task = job.cell.task
     split = task.load(data_dir)
     with alone_on_one_thread():
@@ -101,7 +104,8 @@ def run_fair_job(job: FairJob, data_dir: str | None = None) -> list[Trial]:
         if job.phase == TEST:
             scores = dict(zip(("test_loss", "test_acc"), evaluate(model, split.test, task.loss), strict=True))
     config = vars(job.configuration)
-    return [Trial.of_history(job.study, job.key, job.seed, config, model, history, seconds, scores)]
+    weights = state_bytes(model) if job.phase == FINAL else None
+    return [Trial.of_history(job.study, job.key, job.seed, config, model, history, seconds, scores, weights)]
 
 
 def tasks_in(store: RunStore) -> dict[str, Task]:

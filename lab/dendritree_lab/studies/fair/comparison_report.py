@@ -15,11 +15,11 @@ from dendritree.plot.style import show_size
 from ...report import Report, print_report, write_report
 from ...report.layout import Column, listed, show, show_seconds
 from ..engine.machine_section import machine_section, run_info
-from ..engine.statistics import SIGNIFICANT
+from ..engine.statistics import SIGNIFICANT, show_p
 from ..engine.store import RunStore
 from ..engine.task import Task
 from ..engine.trial import Trial
-from .advice import answers
+from .advice import Answer, answers
 from .comparison import tasks_in
 from .comparison_plan import ComparisonPlan
 from .comparison_results import GAINS, Comparison, Gain, summarize
@@ -41,7 +41,7 @@ from .families import FAMILIES
 if TYPE_CHECKING:
     from rich.console import Console
 
-TITLE = "Trees, sparse, dense and linear models of the same size"
+TITLE = "Models of the same size, all tuned alike"
 RULE_SEEDS = 5
 """Minimum number of models per configuration required by the rule."""
 FACTOR = Column("factor", "factor", "bounded")
@@ -93,10 +93,10 @@ def comparison_report(
     >>> report.summary[0]
     'The comparison is not complete: 0 of 10 cells have been evaluated. Not started: digits.'
     """
-    covered = coverage(trials, config["trials"], plan, tasks)
+    covered, found = coverage(trials, config["trials"], plan, tasks), answers(comparison)
     sections = (
         overview_section(comparison),
-        answers_section(answers(comparison)),
+        answers_section(found),
         cells_section(comparison),
         gains_section(comparison),
         efficiency_section(comparison),
@@ -104,7 +104,9 @@ def comparison_report(
         coverage_section(covered, config),
         machine_section(info),
     )
-    return Report(TITLE, tuple(sentences(comparison, covered)), sections, tuple(facts(covered, trials)))
+    use = (sentence for answer in found for sentence in answer.sentences)
+    summary = (*_partial(covered), *use, *sentences(comparison))
+    return Report(TITLE, summary, sections, (*best_scores(found), *facts(covered, trials)))
 
 
 def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
@@ -114,10 +116,22 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     At a glance
     No model has been evaluated on a test set yet.
     <BLANKLINE>
-    Trees, sparse, dense and linear models of the same size
+    Models of the same size, all tuned alike
     • No model has been evaluated on a test set yet.
     """
     print_report(Report(TITLE, tuple(sentences(comparison)), (overview_section(comparison),)), console)
+
+
+def best_scores(found: Sequence[Answer]) -> Iterator[tuple[str, str]]:
+    """The score of the model to use, for a comparison on one data set."""
+    if len(found) == 1:
+        (answer,) = found
+        mean, sd = answer.use.spread
+        low, high = answer.use.interval
+        around = (
+            "one seed" if math.isnan(sd) else f"{len(answer.use.scores)} seeds, 95% interval {low:.4f} to {high:.4f}"
+        )
+        yield f"{mean:.4f}", f"test {answer.task.metric} of the model to use, {around}"
 
 
 def facts(covered: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
@@ -126,16 +140,16 @@ def facts(covered: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tupl
         f"{sum(of.evaluated for of in covered)} of {sum(of.cells for of in covered)}",
         "cells evaluated on the test set",
     )
-    begun = {of.task.dataset for of in covered if of.state != "not begun"}
-    yield f"{len(begun)} of {len({of.task.dataset for of in covered})}", "data sets started"
+    if len(names := {of.task.dataset for of in covered}) > 1:
+        begun = {of.task.dataset for of in covered if of.state != "not begun"}
+        yield f"{len(begun)} of {len(names)}", "data sets started"
     yield f"{len(trials):,}", "models trained"
     if trials:
         yield show_seconds(sum(trial.seconds for trial in trials)), "of training, summed over models"
 
 
-def sentences(comparison: Comparison, covered: Sequence[Coverage] = ()) -> Iterator[str]:
-    """The sentences of the summary, for a complete or partial run."""
-    yield from _partial(covered)
+def sentences(comparison: Comparison) -> Iterator[str]:
+    """What a complete or partial run says about the families."""
     if not comparison.cells:
         yield NOTHING
         return
@@ -170,6 +184,12 @@ def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
     if not gains:
         return
     name, end = GAINS[kind].name, NOT_A_TREE_GAIN if kind == "wiring" else ""
+    if len(gains) == 1:
+        yield (
+            f"{name[0].upper()}{name[1:]} of the same budget: {_show_gain(gains[0])}, {gains[0].test.state} "
+            f"({show_p(gains[0].test.p)}). {end}"
+        ).strip()
+        return
     states = [gain.test.state for gain in gains]
     text = (
         f"{name[0].upper()}{name[1:]} of the same budget: ahead in {states.count('ahead')} of {_cells(len(gains))} and"

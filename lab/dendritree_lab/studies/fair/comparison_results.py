@@ -34,7 +34,7 @@ from ..engine.statistics import (
     welch,
 )
 from ..engine.task import Task
-from ..engine.trial import TEST, Trial
+from ..engine.trial import SEARCH, TEST, Trial
 from .comparison_plan import BUDGETS, ComparisonCell, configuration_of, validation_score
 from .families import FAMILIES
 
@@ -170,7 +170,7 @@ def summarize(trials: Sequence[Trial], tasks: Mapping[str, Task] = MappingProxyT
         cell = ComparisonCell.of(trial, tasks)
         if trial.key["phase"] == TEST:
             tests.setdefault(cell, []).append(trial)
-        else:
+        elif trial.key["phase"] == SEARCH:  # `tune` may have tried more of a family
             searched.setdefault(cell, []).append(validation_score(cell.task, trial))
     results = tuple(_result(cell, tests[cell], searched.get(cell, [])) for cell in sorted(tests, key=reading_order))
     return Comparison(results, tuple(_efficiencies(results)), tuple(_gains(results)))

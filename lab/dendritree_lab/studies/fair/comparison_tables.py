@@ -225,7 +225,7 @@ def configurations_section(comparison: Comparison) -> Section:
     options += sorted(used - {*FIRST_OPTIONS, *NOT_SEARCHED})
 
     def option(name: str) -> Column:
-        return Column(name, name.replace("_", " "), value=lambda of: _shown(of.configuration.arguments.get(name)))
+        return Column(name, name.replace("_", " "), value=lambda of: shown_option(of.configuration.arguments.get(name)))
 
     return Section.of(
         "configurations",
@@ -249,10 +249,10 @@ def configurations_section(comparison: Comparison) -> Section:
     )
 
 
-def _shown(value: Any) -> str | None:
+def shown_option(value: Any) -> str | None:
     """A readable form of an option.
 
-    >>> _shown([25, 2])
+    >>> shown_option([25, 2])
     '25, 2'
     """
     if isinstance(value, Wiring):

@@ -17,7 +17,18 @@ from typing import Literal, NamedTuple
 
 from dendritree.errors import FormatError
 
-from ..engine.statistics import Difference, EffectSize, Spread, bootstrap_mean, hedges_g, holm, spread, welch
+from ..engine.statistics import (
+    SIGNIFICANT,
+    Difference,
+    EffectSize,
+    Spread,
+    bootstrap_mean,
+    hedges_g,
+    holm,
+    spread,
+    t_test,
+    welch,
+)
 from ..engine.trial import CURVES
 from .paper_trials import PaperTrial
 from .spec import PAPER_FOLDER, TableRow
@@ -26,6 +37,8 @@ Measure = Literal["val_acc", "test_acc", "gap"]
 """What is compared; `gap` is training minus validation accuracy at the best epoch, a measure of overfitting."""
 PAPER_TRIALS = 10
 """Trials per row of the paper."""
+FEWEST_TRIALS = 5
+"""Trials from which a row is said to agree with the paper's or not."""
 
 
 class Model(NamedTuple):
@@ -179,12 +192,26 @@ class ComparedRow:
     """Twice the root of the sum of both squared standard deviations."""
     within: bool | None = None
     """Whether the difference is within the tolerance."""
+    interval: tuple[float, float] | None = None
+    """The 95% interval of the difference, by Welch's test."""
     p: float | None = None
     """The p value of Welch's test of our mean against the paper's, from means and standard deviations.
 
     It assumes that all trials are independent. The paper's are not: those of a task share one draw of images, so their
     standard deviations do not include the variation between draws, and the errors of its rows are correlated.
     """
+
+    def state(self, *, tests: bool = True) -> str:
+        """What the trials say, in a word; without tests, if they are not independent, only by the tolerance."""
+        if self.expected is None:
+            return "not in the paper"
+        if self.ours is None:
+            return "not run"
+        if self.ours.n < FEWEST_TRIALS or self.p is None:
+            return "one trial" if self.ours.n == 1 else "few trials"
+        if not self.within:
+            return "outside"
+        return "differs" if tests and self.p < SIGNIFICANT else "within"
 
     @property
     def row(self) -> TableRow:
@@ -208,15 +235,15 @@ def without_table(row: TableRow) -> tuple[str, str, int, float]:
 def _compared(expected: ExpectedRow, ours: RowSummary | None) -> ComparedRow:
     if ours is None or math.isnan(ours.val_acc.sd):
         return ComparedRow(expected, ours)
-    from scipy.stats import ttest_ind_from_stats
-
     difference = ours.val_acc.mean - expected.val_acc.mean
     tolerance = 2.0 * math.hypot(ours.val_acc.sd, expected.val_acc.sd)
-    p = 0.0 if difference else 1.0  # neither has any spread
+    test = Difference(difference, difference, difference, 0.0 if difference else 1.0)  # neither has any spread
     if tolerance:
-        p = float(ttest_ind_from_stats(*ours.val_acc, ours.n, *expected.val_acc, PAPER_TRIALS, equal_var=False).pvalue)
+        samples = ((ours.val_acc.sd, ours.n), (expected.val_acc.sd, PAPER_TRIALS))
+        test = t_test(difference, [(sd**2 / trials, trials - 1) for sd, trials in samples])
     # The paper's numbers have two digits: a rounding error must not decide.
-    return ComparedRow(expected, ours, difference, tolerance, abs(difference) <= tolerance + 1e-9, p)
+    within = abs(difference) <= tolerance + 1e-9
+    return ComparedRow(expected, ours, difference, tolerance, within, (test.low, test.high), test.p)
 
 
 # ------------------------------------------------------------------------------------------- tests against controls

@@ -12,6 +12,7 @@ from ...report.layout import Column, Section
 from ..engine.machine_section import machine_section, run_info
 from ..engine.store import RunStore
 from .analysis import (
+    FEWEST_TRIALS,
     PAPER_TRIALS,
     ComparedRow,
     Comparison,
@@ -149,8 +150,6 @@ def _compare(trials: Sequence[PaperTrial], pairs: Sequence[Match]) -> list[Compa
 # ---------------------------------------------------------------------------------------------- the paper's tables
 
 VARIES = " (varies from machine to machine)"
-AGREEMENT = {True: "within", False: "outside", None: "one trial"}
-"""The agreement in words; None if there is no standard deviation."""
 
 
 def paper_section(
@@ -174,22 +173,16 @@ def paper_section(
     def papers(name: str) -> Callable[[ComparedRow], Any]:
         return lambda row: getattr(row.expected, name) if row.expected else None
 
-    def agreement(row: ComparedRow) -> str:
-        if row.expected is None:
-            return "not in the paper"
-        return AGREEMENT[row.within] if row.ours else "not run"
-
-    def test(row: ComparedRow) -> float | None:
-        return None if draw == "ten" else row.p  # trials of one draw are not independent
-
+    independent = draw != "ten"  # trials of one draw are not
     tables = {row.row.table: None for row in (*rows, *own)}
     return Section.of(
         "paper",
         "The paper's tables and ours",
         "Mean accuracy and sample standard deviation over trials, at each trial's best epoch by validation loss, with"
-        " the dropout p of the paper's row. A row is within if the mean validation accuracies differ by no more than"
-        " the tolerance, twice the square root of the sum of both variances, which is wide. The p value is that of"
-        " Welch's test for the same means with ten trials each, uncorrected; the test assumes independent trials, but"
+        " the dropout p of the paper's row. The difference is ours minus the paper's, with its 95% interval and the p"
+        " value of Welch's test, uncorrected, for the paper's ten trials and ours. A row differs if p < 0.05; it is"
+        " outside if the difference exceeds twice the square root of the sum of both variances, and within if neither"
+        f" is so. Fewer than {FEWEST_TRIALS} trials decide nothing. The test assumes independent trials, but"
         " the paper's share one draw of images, so their standard deviations do not include the variation between draws"
         " and their errors are correlated."
         " Rows with a CNN vary from machine to machine: processors sum convolutions in different orders, and training"
@@ -203,12 +196,13 @@ def paper_section(
             Column("paper_val_acc", "val., paper", "spread", digits=2, value=papers("val_acc")),
             Column("val_acc", "val., ours", "spread", value=ours("val_acc")),
             Column("difference", "difference", "difference"),
-            Column("tolerance", "tolerance", "number", detail=True),
-            Column("state", "agreement", "badge", value=agreement),
-            Column("welch_p", "p value", "p", detail=True, value=test),
+            Column("interval", "95% interval", "interval", value=lambda row: row.interval if independent else None),
+            Column("tolerance", form="number"),
+            Column("welch_p", "p value", "p", detail=True, value=lambda row: row.p if independent else None),
+            Column("trials", "trials", "count", value=ours("n", 0)),
+            Column("state", "agreement", "badge", value=lambda row: row.state(tests=independent)),
             Column("paper_train_acc", "train, paper", "spread", digits=2, detail=True, value=papers("train_acc")),
             Column("train_acc", "train, ours", "spread", detail=True, value=ours("train_acc")),
-            Column("trials", "trials", "count", detail=True, value=ours("n", 0)),
             Column("parameters", "", "count", value=ours("parameters")),
         ),
         sorted((*rows, *own), key=lambda row: list(tables).index(row.row.table)),

@@ -12,7 +12,6 @@ from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
@@ -26,7 +25,7 @@ from ...data import load_dataset, normalize, read_images, upsample
 from ...data.split import DataSplit
 from ..engine.configuration import fit_through
 from ..engine.runner import alone_on_one_thread
-from ..engine.trial import CURVES, Trial, Value, seed_of
+from ..engine.trial import CURVES, Trial, Value, seed_of, state_bytes
 from .spec import LR_SEARCH, Protocol, TableRow
 from .stacks import Stack, stack_models
 
@@ -254,7 +253,7 @@ def _run_drawn(job: PaperJob, data_dir: str | None) -> list[PaperTrial]:
             parameters=parameters,
             seconds=seconds,
             curves={name: curves[k, :, place].tolist() for k, name in enumerate(CURVES)},
-            weights=_safetensors(job.new_model(seeds[0]), best) if index == 0 else None,
+            weights=state_bytes(job.new_model(seeds[0]), best) if index == 0 else None,
         )
         for place, index in enumerate(job.indices[: job.size])
     ]
@@ -327,11 +326,5 @@ def _fit_one(job: PaperJob, index: int, split: DataSplit) -> PaperTrial:
         seconds=seconds,
         curves={name: columns[name] for name in CURVES},
         scores=dict(zip(("test_loss", "test_acc"), tested, strict=False)),
-        weights=_safetensors(model, {}) if index == 0 and not searching else None,
+        weights=state_bytes(model) if index == 0 and not searching else None,
     )
-
-
-def _safetensors(model: nn.Module, state: dict[str, Tensor]) -> bytes:
-    """The model's complete state, after loading `state` into it, as the bytes of a safetensors file."""
-    model.load_state_dict(model.state_dict() | state)
-    return safetensors.torch.save({name: value.contiguous() for name, value in model.state_dict().items()})

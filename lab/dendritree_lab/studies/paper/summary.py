@@ -38,7 +38,12 @@ def facts(findings: Findings) -> Iterator[tuple[str, str]]:
     if findings.paper_rows:
         run = [row for row in findings.paper_rows if row.ours]
         yield f"{len(run)} of {len(findings.paper_rows)}", "rows of the paper run"
-        yield f"{sum(bool(row.within) for row in run)} of {len(run)}", "of these within the tolerance"
+        states = [row.state(tests=not findings.drawn) for row in run]
+        decided = [state for state in states if state in ("within", "differs", "outside")]
+        if decided:
+            least = min(row.ours.n for row in run if row.ours)
+            what = f"rows without a difference from the paper at p < {SIGNIFICANT:g}, {least} trials each or more"
+            yield f"{decided.count('within')} of {len(decided)}", what
     if findings.trials:
         yield show_seconds(sum(trial.seconds for trial in findings.trials)), "of training, summed over trials"
 

@@ -4,7 +4,7 @@ import { ask, Newest } from "./api.js";
 import { alike, Beside } from "./beside.js";
 import { Classes } from "./classes.js";
 import { Drawing } from "./drawing.js";
-import { Grid, paintBars, Strip } from "./grid.js";
+import { Grid, Named, paintBars, Strip } from "./grid.js";
 import { readColors, show } from "./paint.js";
 import { Rows } from "./rows.js";
 import { Samples } from "./samples.js";
@@ -18,7 +18,9 @@ readColors();
 const drawing = new Drawing($("drawing"), drawn);
 const tree = new Tree($("tree"), describe, follow);
 const grid = new Grid($("grid"));
+const named = new Named($("named"));
 const image = new Grid($("image"));
+const why = new Grid($("why"));
 const classes = new Classes($("classes"), $("answer"), (number) => {
   const last = state.about.layers.length - 1;
   choose(last, Math.min(number, state.about.layers[last].neurons - 1));
@@ -37,7 +39,7 @@ const beside = new Beside(
   }),
   { question, blank: () => blank(), follows: () => $("follow").checked, trouble });
 const activity = new Newest(send, received, trouble);
-let strips = [];
+let strips = [], maps = [];
 
 const count = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
 const same = (one, other) => one !== undefined && JSON.stringify(one) === JSON.stringify(other);
@@ -108,7 +110,10 @@ async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   samples.setup(found, about.samples, about.pixels);
   samples.mark(sample);
   classes.setup(about.classes);
+  makeStages();
   makeStrips();
+  for (const option of $("beside").options) option.disabled = option.value === String(number);
+  if (beside.on && beside.number === number) await compare(null);
   if (beside.on && !alike(about, beside.about)) await compare(null);
   nameBoth();
   await showNeuron(layer, neuron);
@@ -165,13 +170,19 @@ async function showNeuron(layer, neuron) {
   Object.assign(state, { layer, neuron });
   const name = last && state.about.classes.length === about.neurons ? state.about.classes[neuron] : "";
   $("tree-title").textContent = name ? `Neuron of class ${name}` : `Neuron ${neuron}`;
-  $("tree-text").textContent = `${found.text}, reads ${{ pixels: "pixels", features: "features", neurons: "the neurons of the layer before" }[about.grid.of]}`;
+  const inputs = { pixels: "pixels", features: "features", neurons: "the neurons of the layer before", maps: "averages of the last maps" }[about.grid.of];
+  $("tree-text").textContent = found.offsets.length > 2 ? `${found.text}, reads ${inputs}`
+    : `${found.text}: it reads ${inputs}, and every synapse leads straight to the sum`;
   $("layer").value = layer;
   $("neuron").max = about.neurons - 1;
   $("neuron").value = neuron;
   $("tree-caption").textContent = `${state.about.name}: ${name ? `class ${name}` : `neuron ${neuron}`}, ${found.text}`;
   tree.show(found, name || String(neuron));
+  const listed = about.grid.of === "features" && state.about.features.length > 0;
+  $("grid").hidden = listed;
+  $("named").hidden = !listed;
   grid.setup(about.grid);
+  named.setup(listed ? state.about.features : []);
   describe(null);
   refresh("wave");
 }
@@ -227,9 +238,22 @@ function received({ model, layer, neuron, answer }) {
   tree.update(answer.reads, answer.dendrites, tonesOf(of, answer), state.wave || drawing.stroke);
   state.wave = false;
   grid.update(of === "pixels" ? answer.image : answer.reads);
+  named.update(answer.reads);
+  maps.forEach((map, number) => map.update(answer.maps[number]));
+  explain(answer.why, layer === last ? neuron : classes.best);
   if (state.about.pixels) image.update(answer.image);
   strips.forEach((strip, number) => strip.update(answer.neurons[number], number === layer ? neuron : -1));
   describe(tree.selected, true);
+}
+
+/** What each pixel adds to an output; only deep networks without max-pooling can be taken apart. */
+function explain(parts, output) {
+  $("why-part").hidden = !parts || blank();
+  if (!parts || blank()) return;
+  const [, height, width] = state.about.pixels.shape, name = state.about.classes[output] ?? "";
+  if (!why.shape) why.setup({ of: "parts", tiles: 1, height, width });
+  why.update(parts.pixels);
+  $("why-text").textContent = `To the score${name ? ` of ${name}` : ""}: ${show(parts.total)} in all, of which ${show(parts.blank)} without any ink and ${show(parts.total - parts.blank)} from these pixels, exactly.`;
 }
 
 function trouble(error) {
@@ -244,8 +268,11 @@ function describe(branch, again = false) {
   if (!layout) return;
   const cells = about.layers[state.layer].grid, whole = branch === null || branch === -1;
   const node = whole ? layout.root : layout.child(branch);
-  if (!again) grid.highlight(branch === null ? null : layout.reads(branch));
-  const thing = { pixels: "pixel", features: "feature", neurons: "neuron" }[cells.of];
+  if (!again) {
+    grid.highlight(branch === null ? null : layout.reads(branch));
+    named.highlight(layout.reads(branch ?? -1));
+  }
+  const thing = { pixels: "pixel", features: "feature", neurons: "neuron", maps: "average" }[cells.of];
   const synapses = node < 0 ? 1 : layout.leaves[node];
   $("reads-title").textContent = whole ? "What it reads" : "What the branch reads";
   $("branch-title").textContent = whole ? "Whole neuron" : node < 0 ? `Synapse: ${inputName(layout.source[branch])}`
@@ -269,6 +296,7 @@ function describe(branch, again = false) {
 function inputName(input) {
   const { grid: { of, width, height } } = state.about.layers[state.layer];
   if (of === "neurons") return `neuron ${input}`;
+  if (of === "maps") return `map ${Math.floor(input / (width * height))}`;
   if (of === "features") return state.about.features[input] ?? `feature ${input}`;
   const place = input % (width * height);
   return `pixel ${place % width}, ${Math.floor(place / width)}`;
@@ -280,6 +308,24 @@ function follow(branch) {
   if (branch < 0 || layout.child(branch) >= 0 || state.about.layers[state.layer].grid.of !== "neurons") return;
   const input = layout.source[branch], before = state.about.layers[state.layer - 1];
   if (input < before.neurons) choose(state.layer - 1, input).catch(trouble);
+}
+
+/** The maps of every stage of a network of convolutions. */
+function makeStages() {
+  const { stages } = state.about, many = stages.length > 0;
+  $("stages").hidden = !many;
+  why.shape = null;
+  const parts = stages.map(({ tiles, height, width }, number) => {
+    const part = document.createElement("figure"), canvas = document.createElement("canvas");
+    const text = `stage ${number + 1}: ${count(tiles, "map")}`;
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", text);
+    part.append(canvas, Object.assign(document.createElement("figcaption"), { className: "note", textContent: text }));
+    return part;
+  });
+  $("stages").replaceChildren(...parts);
+  maps = parts.map((part) => new Grid(part.firstChild));
+  maps.forEach((map, number) => map.setup({ of: "maps", ...stages[number] }));
 }
 
 function makeStrips() {
@@ -329,8 +375,7 @@ function repaint() {
   readColors();
   drawing.render();
   tree.resize();
-  grid.render();
-  image.render();
+  for (const each of [grid, image, why, ...maps]) each.render();
   beside.tree.resize();
   samples.paint();
   if (state.activity) received({ ...state, answer: state.activity });

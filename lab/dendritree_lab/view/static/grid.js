@@ -1,6 +1,6 @@
 // Inputs as cells: the pixels of an image, or neurons, overlaid with the weights of a branch.
 
-import { color, fit, gray, signal, tint } from "./paint.js";
+import { color, fit, gray, show, signal, tint } from "./paint.js";
 
 export class Grid {
   constructor(canvas) {
@@ -41,6 +41,35 @@ export class Grid {
       context.fillRect(x + inset, y + inset, size - line - 2 * inset, size - line - 2 * inset);
       context.globalAlpha = 1;
     }
+  }
+}
+
+const LISTED = 12;
+
+/** Inputs with names, such as the columns of a table: those with the largest weights, with weight and value. */
+export class Named {
+  constructor(list) { Object.assign(this, { list, names: [], values: [], weights: new Map() }); }
+
+  setup(names) { Object.assign(this, { names, values: [] }); this.render(); }
+
+  update(values) { this.values = values; this.render(); }
+
+  highlight(weights) { this.weights = weights; this.render(); }
+
+  render() {
+    if (!this.names.length) return void this.list.replaceChildren();
+    const order = [...this.weights].sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
+    const heaviest = Math.max(1e-9, ...order.map(([, weight]) => Math.abs(weight)));
+    const make = (kind, text) => Object.assign(document.createElement("span"), { className: kind, textContent: text });
+    const rows = order.slice(0, LISTED).map(([input, weight]) => {
+      const row = document.createElement("li"), bar = make(weight < 0 ? "bar minus" : "bar plus", "");
+      bar.style.width = `${(100 * Math.abs(weight)) / heaviest}%`;
+      row.append(make("name", this.names[input]), make("value", show(this.values[input] ?? NaN)), bar);
+      return row;
+    });
+    const left = order.length - LISTED, text = `${left > 0 ? `and ${left} more; ` : ""}bars: weights; numbers: as the model reads them`;
+    rows.push(Object.assign(document.createElement("li"), { className: "note", textContent: text }));
+    this.list.replaceChildren(...rows);
   }
 }
 

@@ -183,8 +183,12 @@ export class Tree {
     context.fillStyle = color.ink;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    context.font = `600 ${radius * (wide ? 0.62 : 1)}px ${getComputedStyle(document.body).fontFamily}`;
-    context.fillText(this.label.slice(0, 4), this.middle[0], this.middle[1] + 1);
+    const [x, y] = [this.middle[0], this.middle[1] + (wide ? radius + 10 : 1)]; // a long name stands below the root
+    context.font = `600 ${wide ? 13 : radius}px ${getComputedStyle(document.body).fontFamily}`;
+    context.lineWidth = 4;
+    context.strokeStyle = color.paper;
+    if (wide) context.strokeText(this.label, x, y, this.size / 2);
+    context.fillText(this.label, x, y, this.size / 2);
     if (this.selected === ROOT) this.paintRing(context, this.middle, radius + 5);
   }
 

@@ -153,7 +153,7 @@ def test_the_answer_says_where_the_families_meet_and_what_to_use():
         "dense": 4000,
     }
     assert (answer.best.cell.family, answer.use.cell.family, answer.use.parameters) == ("tree", "tree", 4000)
-    assert "2,000 parameters as trees, 2,000 as sparse neurons and 4,000 as a dense MLP" in next(answer.sentences)
+    assert "2,000 parameters as trees, 2,000 as sparse neurons and 4,000 as a dense MLP" in " ".join(answer.sentences)
 
 
 def test_a_smaller_model_that_may_be_as_good_is_used_instead():
@@ -161,7 +161,7 @@ def test_a_smaller_model_that_may_be_as_good_is_used_instead():
     (answer,) = answers(found)
     assert (answer.best.parameters, answer.use.parameters) == (4000, 1000)
     assert answer.sizes["tree"] == (pytest.approx(1000), "<")
-    assert "0.95 on digits takes 1,000 or fewer parameters as trees" in next(answer.sentences)
+    assert "0.95 on digits takes 1,000 or fewer parameters as trees" in " ".join(answer.sentences)
 
 
 def test_of_errors_less_is_better_and_one_seed_says_little():

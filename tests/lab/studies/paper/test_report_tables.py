@@ -6,9 +6,10 @@ import pytest
 from made_trials import scored_trials
 from report_cases import MATCHES, TABLES, made_up_records
 
+from dendritree_lab.report.layout import mood
 from dendritree_lab.studies.engine.statistics import Spread
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.paper.analysis import ExpectedRow, read_expected
+from dendritree_lab.studies.paper.analysis import ExpectedRow, against_paper, read_expected, summarize
 from dendritree_lab.studies.paper.paper_report import build_report, report_of_run
 from dendritree_lab.studies.paper.spec import TableRow
 
@@ -54,12 +55,32 @@ def test_ours_stands_beside_the_papers(report):
     assert tree[:3] == ("dendritic b=32", 0.0, (0.77, 0.02))
     assert tree[3] == pytest.approx((0.8, 0.02))
     assert tree[4:6] == pytest.approx((0.03, 2 * math.hypot(0.02, 0.02)))
-    assert tree[6] == "within"
     assert mlp[4:6] == pytest.approx((0.1, 2 * math.hypot(0.04, 0.02)))
-    assert mlp[6] == "outside"
+    assert (tree[6], mlp[6]) == ("few trials", "few trials")
     assert absent[3:] == (None, None, None, "not run")
     assert (plain[0], plain[2], plain[6]) == ("perceptrons", None, "not in the paper")
     assert plain[3] == pytest.approx((0.7, 0.02))
+
+
+def test_green_is_for_rows_with_enough_trials_and_no_difference():
+    def compared(mean, n):
+        (row,) = against_paper(summarize(scored_trials(TREE, [mean - 0.02, mean + 0.02] * (n // 2))), EXPECTED[:1])
+        return row
+
+    near, far, away, few = compared(0.77, 10), compared(0.79, 10), compared(0.9, 10), compared(0.77, 2)
+    assert [row.state() for row in (near, far, away, few)] == ["within", "differs", "outside", "few trials"]
+    assert [mood(row.state()) for row in (near, far, away, few)] == ["good", "open", "bad", "plain"]
+    assert far.state(tests=False) == "within"
+    assert far.interval[0] < far.difference < far.interval[1]
+    assert far.interval[0] > 0
+
+
+def test_two_trials_have_no_tile_of_agreement(report):
+    assert [what for _, what in report.facts] == [
+        "trials run",
+        "rows of the paper run",
+        "of training, summed over trials",
+    ]
 
 
 def test_comparisons_are_of_each_tree_with_its_controls_without_dropout_and_at_the_best(report):
@@ -128,7 +149,7 @@ def test_a_report_is_whole_after_any_table(tables):
     assert (len(names), names[:2], names[-2:]) == (11, ["claims", "paper"], ["missing", "machine"])
     states = [row[0] for row in values(report, "paper", "state")]
     done = sum(row.row.table in tables for row in expected)
-    assert len([state for state in states if state in ("within", "outside")]) == done
+    assert states.count("few trials") == done
     assert states.count("not run") == 34 - done
     assert bool(report.summary)
     anchors = [group.name for section in report.sections for group in section.groups]
