@@ -63,8 +63,8 @@ def _of_estimator(estimator: Any, x: Any, reference: Any) -> PreparedRows:
     start = torch.zeros_like(inputs)  # the mean of the training rows: inputs are standardized
     if reference is not None:
         start = inputs_of(estimator, like(x, reference)).expand_as(inputs)
-    columns = np.arange(inputs.shape[1])
-    names = getattr(estimator, "feature_names_in_", [f"x{number}" for number in columns])
+    columns = estimator.input_columns
+    names = getattr(estimator, "feature_names_in_", [f"x{number}" for number in range(estimator.n_features_in_)])
     scale, shift, outputs = estimator.output_units()
     scale, shift = (torch.from_numpy(each).to(inputs.device) for each in (scale, shift))
     named = tuple(map(str, names))

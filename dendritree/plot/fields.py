@@ -57,7 +57,10 @@ def names_of(model: Any) -> list[str] | None:
     """Names of the inputs of the network that an estimator or a table model holds, if it knows them."""
     encoding = getattr(model, "encoding", None)
     names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.features
-    return None if names is None else [str(name) for name in names]
+    if names is None:
+        return None
+    flags = getattr(model, "input_columns", ())[len(names) :]  # inputs that say where a column misses numbers
+    return [*map(str, names), *(f"{names[column]} missing" for column in flags)]
 
 
 def input_names(names: Sequence[str] | None, inputs: int) -> list[str]:

@@ -21,9 +21,10 @@ _multiclass = import_extra("sklearn.utils.multiclass", extra="sklearn")
 class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type: ignore[misc, name-defined]
     """A classifier made of dendritic neurons, with defaults that do well on a new table of numbers.
 
-    Inputs are standardized and clipped at five standard deviations. Training uses AdamW and a one-cycle learning
-    rate. The result depends only on `random_state`, in any thread; torch's own generator is neither used nor changed.
-    Threads may share a fitted estimator.
+    Inputs are standardized and clipped at five standard deviations. NaN is a missing number: the mean takes its place,
+    and every column that misses some in training has one more input, which says where. Sparse matrices are made dense.
+    Training uses AdamW and a one-cycle learning rate. The result depends only on `random_state`, in any thread; torch's
+    own generator is neither used nor changed. Threads may share a fitted estimator.
 
     Args:
         budget: the most parameters that the network may have, such as 5000 or `"5k"`; by default 15,000, and with fewer
@@ -31,9 +32,12 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
-        epochs: passes over the rows; by default as many as make about 2,000 steps, 1,300 from 4,000 rows on; at least
-            15.
-        batch_size: rows per step; by default 64, 192 from 4,000 rows on and 384 from 8,000. Adjusted so that no batch
+        branching: synapses of a dendrite and dendrites of a neuron, as in `DendriticLayer`; by default `[8, 4]` for
+            tables.
+        wiring: which inputs a neuron reads, as in `DendriticLayer`; at random by default.
+        epochs: passes over the rows; by default as many as make about 0.6 steps per row, at least 200 and at most 1,300
+            steps; at least 15 passes.
+        batch_size: rows per step; by default 128, 192 from 4,000 rows on and 384 from 8,000. Adjusted so that no batch
             has one row.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
         weight_decay: of AdamW.
@@ -51,7 +55,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         threads: threads of torch; the last bits of a result depend on it. One is the default because several wait for
             each other on a busy machine: beside two other processes on two cores, a fit of 6,000 rows took 13 to 18
             seconds with one and more than 200 with two.
-        verbose: print a line of progress about twenty times.
+        verbose: show the progress and the time left, in a line per epoch.
         device: the device of the network, as in PyTorch.
 
     Attributes:

@@ -17,7 +17,7 @@ from ..errors import OptionError, check_int, check_probability, import_extra
 from ..models.network import Network
 from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
-from ..training import Callback, EarlyStopping, FitConfig, History, Run, fit, make_optimizer
+from ..training import EarlyStopping, FitConfig, History, fit, make_optimizer
 from ..training.committee import Committee, draw_members, tree_of_neuron
 from ..training.examples import Examples, Split
 from ..training.threads import torch_threads
@@ -27,6 +27,8 @@ from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, m
 Array = NDArray[Any]
 Selection = Array | slice
 PREDICTED_AT_ONCE = 4096
+MOST_DENSE = 2**31
+"""Bytes that a sparse matrix may take once it is dense."""
 SMALLEST = 1e-100
 """Columns below it, and above its inverse, are scaled before their variance is computed."""
 _sklearn = import_extra("sklearn.base", extra="sklearn")
@@ -44,6 +46,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
     budget: int | str = "auto"
     neurons: str = "tree"
     image_shape: Any = None
+    branching: Any = None
+    wiring: Any = None
     epochs: int | str = "auto"
     batch_size: int | str = "auto"
     lr: float = 0.03
@@ -98,9 +102,14 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return rows_that_count(x, y, weights)
 
     def _valid(self, *data: Any, **options: Any) -> Any:
-        """Data checked by scikit-learn, which sums all numbers to find NaN; the warning for inf - inf is suppressed."""
+        """Data checked by scikit-learn, with dense rows; NaN is a missing number, infinity is rejected.
+
+        scikit-learn sums all numbers to find those; the warning for inf - inf is suppressed.
+        """
+        options |= {"dtype": np.float64, "accept_sparse": "csr", "ensure_all_finite": "allow-nan"}
         with np.errstate(invalid="ignore"):
-            return validation.validate_data(self, *data, dtype=np.float64, **options)
+            checked = validation.validate_data(self, *data, **options)
+        return (_dense(checked[0]), checked[1]) if isinstance(checked, tuple) else _dense(checked)
 
     def _fit(self, x: Array, y: Array, weights: Array) -> None:
         """Train a new network on checked rows."""
@@ -113,6 +122,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             weights = np.ones_like(weights)
         targets = self._targets(y, weights, first=True)
         self._scaler = fit_scaler(x, weights)
+        self._missing = self._flagged(x)
         self.network_ = self._new_network(len(x))
         self._optimizer: torch.optim.Optimizer | None = None
         train, val = self._parts(y)
@@ -129,10 +139,9 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             restore_best=len(split.val) > 0,
             seed=self._seed,
         )
-        callbacks: list[Callback] = [_progress(epochs)] if self.verbose else []
-        if self.early_stopping:
-            callbacks.append(EarlyStopping(patience))
-        curves = self._train(committee or self.network_, split, config, callbacks=callbacks).columns()
+        stopping = [EarlyStopping(patience)] if self.early_stopping else []
+        model = committee or self.network_
+        curves = self._train(model, split, config, callbacks=stopping, verbose=self.verbose).columns()
         if committee is not None:
             self.network_ = committee.merged()
         self.n_iter_, self.loss_curve_ = len(curves["epoch"]), curves["train_loss"]
@@ -144,13 +153,13 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         targets = self._targets(y, weights, first=first)
         if first:
             self._seed = self._draw_seed()
-            self._scaler = preprocessing.StandardScaler()
+            self._scaler, self._missing = preprocessing.StandardScaler(), self._flagged(x)
             self.network_, self._optimizer = self._new_network(len(x)), None
             self.n_iter_, self.loss_curve_, self.validation_loss_curve_ = 0, [], None
         else:
             self._scaler = copy.deepcopy(self._scaler)
             self.network_, self._optimizer = copy.deepcopy((self.network_, self._optimizer))
-        self._scaler.partial_fit(x, sample_weight=weights)
+        learn_scale(self._scaler, x, weights)
         seed = (self._seed + self.n_iter_) % 2**31
         config = self._config(batch_size=self._batch_size(len(x)), epochs=1, restore_best=False, seed=seed)
         if self._optimizer is None:  # new or fitted
@@ -176,12 +185,18 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _new_network(self, rows: int) -> nn.Module:
         """A network for this many rows, with weights from the estimator's seed."""
-        sizes = self.n_features_in_, self._head()[0]
+        sizes = len(self.input_columns), self._head()[0]
         budget = auto_budget(*sizes, rows=rows) if self.budget == "auto" else parse_count("budget", self.budget)
+        options = {"image_shape": self.image_shape, "branching": self.branching, "wiring": self.wiring}
         dropout = check_probability("dropout", self.dropout)
         with own_draws(self._seed):
-            network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout, image_shape=self.image_shape)
+            network = make_network(self.neurons, *sizes, budget=budget, dropout=dropout, **options)
         return network.to(self.device)
+
+    def _flagged(self, x: Array) -> Array:
+        """The columns that miss numbers, each of which gets an input that says where; none for images and wirings."""
+        missing = np.flatnonzero(np.isnan(x).any(0))
+        return missing if self.image_shape is None and self.wiring is None else missing[:0]
 
     def _committee(self, rows: int) -> Committee | None:
         """The committee that trains the network on this many rows; None for a network that is trained as a whole."""
@@ -246,12 +261,18 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return torch.cat(parts).numpy()
 
     def network_inputs(self, X: Any) -> Array:  # noqa: N803
-        """Rows as the network reads them: standardized and clipped."""
+        """Rows as the network reads them: standardized and clipped, a missing number as 0; then 1 where one misses."""
         validation.check_is_fitted(self)
         return self._standardized(self._valid(X, reset=False))
 
     def _standardized(self, x: Array) -> Array:
-        return np.asarray(np.clip(self._scaler.transform(x), -CLIP, CLIP))
+        rows = np.nan_to_num(np.clip(self._scaler.transform(x), -CLIP, CLIP), copy=False)
+        return np.column_stack([rows, np.isnan(x[:, self._missing])]) if len(self._missing) else rows
+
+    @property
+    def input_columns(self) -> Array:
+        """The column of the table that each input of the network comes from."""
+        return np.concatenate([np.arange(self.n_features_in_), self._missing])
 
     def output_units(self) -> tuple[Array, Array, list[str]]:
         """Scale and shift that convert the network's outputs to the units of the target, and the outputs' names."""
@@ -262,13 +283,18 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         validation.check_is_fitted(self)
         scale, shift, _ = self.output_units()
         classifies = _sklearn.is_classifier(self) and probabilities
-        return EstimatorModule(self.network_, self._scaler, scale, shift, probabilities=classifies)
+        return EstimatorModule(self.network_, self._scaler, self._missing, scale, shift, probabilities=classifies)
 
     @property
     def n_parameters_(self) -> int:
         """Number of parameters of the network, without the scales of inputs and targets."""
         validation.check_is_fitted(self)
         return parameters_of(self.network_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
 
 
 def fit_scaler(x: Array, weights: Array) -> Any:
@@ -277,13 +303,35 @@ def fit_scaler(x: Array, weights: Array) -> Any:
     >>> fit_scaler(np.array([[1e-200], [3e-200]]), np.ones(2)).scale_
     array([1.e-200])
     """
-    largest = np.abs(x).max(0)
+    largest = np.fmax.reduce(np.abs(x))
     extreme = ((largest < SMALLEST) | (largest > 1 / SMALLEST)) & (largest > 0)
     unit = np.where(extreme, largest, 1.0)
-    scaler = preprocessing.StandardScaler().fit(x / unit if extreme.any() else x, sample_weight=weights)
+    scaler = learn_scale(preprocessing.StandardScaler(), x / unit if extreme.any() else x, weights)
     if extreme.any():
         scaler.mean_, scaler.scale_ = scaler.mean_ * unit, scaler.scale_ * unit
     return scaler
+
+
+def learn_scale(scaler: Any, x: Array, weights: Array) -> Any:
+    """The scaler, after some more rows; a column without a number so far has mean 0 and scale 1."""
+    with np.errstate(invalid="ignore"):
+        scaler.partial_fit(x, sample_weight=weights)
+    empty = np.isnan(scaler.mean_)
+    scaler.mean_[empty], scaler.var_[empty], scaler.scale_[empty] = 0.0, 1.0, 1.0
+    return scaler
+
+
+def _dense(x: Any) -> Array:
+    """Rows as an array; a sparse matrix that is too large for that raises `OptionError`."""
+    if isinstance(x, np.ndarray):
+        return x
+    if x.shape[0] * x.shape[1] * 8 > MOST_DENSE:
+        raise OptionError(
+            f"a sparse matrix is made dense here, and must then take at most {MOST_DENSE / 2**30:g} GiB: got "
+            f"{x.shape[0]:,} x {x.shape[1]:,}; reduce its columns first, for example with TruncatedSVD, or call "
+            "partial_fit with some rows at a time"
+        )
+    return np.asarray(x.toarray())
 
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
@@ -315,16 +363,3 @@ def _split(
         return Examples(*chosen) if committee is None else committee.train(training).examples(*chosen)
 
     return Split(examples(train, training=True), examples(val, training=False), examples(slice(0), training=False))
-
-
-def _progress(epochs: int) -> Callback:
-    """A callback that writes a line about twenty times per run."""
-    every = max(1, epochs // 20)
-
-    def tell(run: Run) -> None:
-        last, done = run.history.epochs[-1], len(run.history.epochs)
-        if done % every == 0 or done == epochs:
-            val_loss = "" if np.isnan(last.val_loss) else f", validation loss {last.val_loss:.4g}"
-            print(f"epoch {done}/{epochs}: loss {last.train_loss:.4g}{val_loss}", flush=True)  # noqa: T201 - asked for by `verbose`
-
-    return tell

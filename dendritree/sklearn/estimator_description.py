@@ -12,6 +12,8 @@ from torch import Tensor
 from ..errors import FormatError, OptionError, check_int, check_one_of
 from ..storage import folders
 from ..storage.folders import entry
+from ..storage.models import decode_argument, encode_argument
+from ..wiring import Wiring
 from .classifier import DendriticClassifier
 from .estimator import DendriticEstimator, preprocessing, validation
 from .regressor import DendriticRegressor
@@ -50,6 +52,7 @@ def describe(estimator: DendriticEstimator) -> folders.Description:
         "network": network,
     }
     tensors = {f"{NETWORK}{key}": value for key, value in state.items()} | _scaler_tensors("inputs", estimator._scaler)
+    config["missing"] = estimator._missing.tolist()
     if isinstance(estimator, DendriticClassifier):
         kind = "str" if estimator.classes_.dtype.kind in "UO" else str(estimator.classes_.dtype)
         config["classes"] = {"dtype": kind, "values": [_plain("classes", each) for each in estimator.classes_]}
@@ -81,13 +84,14 @@ def rebuild(
         estimator._one_target = entry(config, "one_target", bool)
         estimator._target_scaler = _scaler("targets", tensors)
     estimator._scaler = _scaler("inputs", tensors)
+    estimator._missing = np.array(config.get("missing", []), dtype=np.int64)
     state = {key.removeprefix(NETWORK): tensor for key, tensor in tensors.items() if key.startswith(NETWORK)}
     estimator.network_ = folders.rebuild(config.get("network"), state, folders.MODEL_FORMAT, device=estimator.device)
     sizes = [config["network"]["arguments"].get(key) for key in ("in_features", "out_features")]
-    expected = [len(estimator._scaler.mean_), estimator._head()[0]]
-    if not sizes == expected == [config["n_features"], expected[1]]:
-        rule = "the network of an estimator must read n_features and give one output per target or class"
-        raise FormatError(f"{rule}, {config['n_features']} and {expected[1]}: got {sizes}")
+    expected = [config["n_features"] + len(estimator._missing), estimator._head()[0]]
+    if sizes != expected or len(estimator._scaler.mean_) != config["n_features"]:
+        rule = "the network of an estimator must read n_features, and which are missing, and give its outputs"
+        raise FormatError(f"{rule}, {expected[0]} and {expected[1]}: got {sizes}")
     estimator._optimizer = _optimizer(estimator, tensors)
     return estimator
 
@@ -119,6 +123,8 @@ def _check_learned(config: Mapping[str, Any]) -> None:
         check_int(key, config.get(key), least=0)
     if not all(type(loss) is float for loss in losses):
         raise FormatError(f"loss_curve in {folders.CONFIG_FILE} must hold numbers: got {losses!r:.60}")
+    if not set(config.get("missing", [])) <= set(range(features)):
+        raise FormatError(f"missing must be numbers of columns, below {features}: got {config['missing']!r:.60}")
     names = entry(config, "feature_names", list, type(None))
     if names is not None and not (len(names) == features and all(type(name) is str for name in names)):
         raise FormatError(f"feature_names must be {features} strings, one per feature: got {names!r:.60}")
@@ -139,7 +145,9 @@ def _plain(key: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, Mapping):  # weights of classes, which need not be strings
         return {"pairs": [[_plain(key, name), _plain(key, each)] for name, each in value.items()]}
-    if isinstance(value, list | tuple):  # the shape of an image
+    if isinstance(value, Wiring):
+        return encode_argument(key, value)
+    if isinstance(value, list | tuple):  # the shape of an image or of a tree
         return [_plain(key, each) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -149,6 +157,8 @@ def _plain(key: str, value: Any) -> Any:
 def _option(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
+    if isinstance(value, dict) and "wiring" in value:
+        return decode_argument(value)
     return dict(map(tuple, value["pairs"])) if isinstance(value, dict) else value
 
 

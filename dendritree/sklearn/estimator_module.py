@@ -23,16 +23,20 @@ class EstimatorModule(nn.Module):
         network: takes standardized rows; it is copied. Rows are scaled in float64: the network's own dtype may not
             distinguish two large numbers.
         scaler: the fitted `StandardScaler` of the rows.
+        missing: columns that have one more input, which says where their number is missing (NaN).
         scale, shift: scale and shift of the outputs.
         probabilities: whether to turn logits, of one class against another or of each class, into probabilities.
     """
 
+    missing: Tensor
     mean: Tensor
     deviation: Tensor
     scale: Tensor
     shift: Tensor
 
-    def __init__(self, network: nn.Module, scaler: Any, scale: Array, shift: Array, *, probabilities: bool) -> None:
+    def __init__(
+        self, network: nn.Module, scaler: Any, missing: Any, scale: Array, shift: Array, *, probabilities: bool
+    ) -> None:
         super().__init__()
         self.in_features = len(scaler.mean_)
         self.network = copy.deepcopy(network)
@@ -42,11 +46,15 @@ class EstimatorModule(nn.Module):
         buffers = {"mean": scaler.mean_, "deviation": scaler.scale_, "scale": scale, "shift": shift}
         for name, values in buffers.items():
             self.register_buffer(name, torch.tensor(values, dtype=torch.float64, device=device))
+        self.register_buffer("missing", torch.as_tensor(missing, device=device))
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
         """Predictions of shape (rows, targets), or probabilities of shape (rows, classes)."""
-        standardized = torch.clamp((x - self.mean) / self.deviation, -CLIP, CLIP)
+        absent = x.isnan()
+        standardized = torch.clamp((torch.where(absent, self.mean, x) - self.mean) / self.deviation, -CLIP, CLIP)
+        if len(self.missing):
+            standardized = torch.cat([standardized, absent[:, self.missing].to(standardized.dtype)], dim=1)
         outputs: Tensor = self.network(standardized.to(self.dtype)).double()
         if not self.probabilities:
             return outputs * self.scale + self.shift

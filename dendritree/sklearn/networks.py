@@ -22,10 +22,10 @@ ENOUGH_ROWS = 1000
 """From here on a network has `PARAMETERS`; with fewer rows that is too many to learn on some tables."""
 MEMBERS, FEWEST_MEMBERS, MOST_OUTPUTS = 16, 4, 64
 """Members of a committee, and the most outputs that they have together if there are more than four."""
-STEPS, FEW_ROWS_STEPS = 1300, 2000
+STEPS_PER_ROW, FEWEST_STEPS, STEPS = 0.6, 200, 1300
 FEW_ROWS, MANY_ROWS = 4000, 8000
-"""Shorter tables get more steps, longer ones larger batches."""
-SMALL_BATCH, MIDDLE_BATCH, LARGE_BATCH = 64, 192, 384
+SMALL_BATCH, MIDDLE_BATCH, LARGE_BATCH = 128, 192, 384
+"""Shorter tables get fewer steps, longer ones larger batches."""
 FEWEST_EPOCHS = 15
 
 
@@ -56,7 +56,7 @@ def auto_batch_size(rows: int) -> int:
     """Rows per step, such that no batch has a single row, from which batch normalization cannot learn.
 
     >>> auto_batch_size(1000), auto_batch_size(129), auto_batch_size(20_000)
-    (64, 63, 384)
+    (128, 127, 384)
     """
     sizes = SMALL_BATCH if rows < FEW_ROWS else MIDDLE_BATCH if rows < MANY_ROWS else LARGE_BATCH
     return no_leftover(rows, sizes)
@@ -73,12 +73,12 @@ def no_leftover(rows: int, batch_size: int) -> int:
 
 
 def auto_epochs(rows: int, batch_size: int) -> int:
-    """Epochs that make about 2,000 steps, 1,300 from 4,000 rows on; at least 15.
+    """Epochs that make about 0.6 steps per row, at least 200 and at most 1,300; at least 15 epochs.
 
-    >>> auto_epochs(1500, batch_size=64), auto_epochs(40_000, batch_size=384)
-    (84, 15)
+    >>> auto_epochs(150, batch_size=128), auto_epochs(1500, batch_size=128), auto_epochs(40_000, batch_size=384)
+    (100, 75, 15)
     """
-    steps = FEW_ROWS_STEPS if rows < FEW_ROWS else STEPS
+    steps = min(max(STEPS_PER_ROW * rows, FEWEST_STEPS), STEPS)
     return max(math.ceil(steps / math.ceil(rows / batch_size)), FEWEST_EPOCHS)
 
 
@@ -89,23 +89,32 @@ def make_network(
     budget: int,
     dropout: float = 0.0,
     image_shape: Sequence[int] | None = None,
+    branching: Any = None,
+    wiring: Any = None,
 ) -> nn.Module:
     """A network that gives logits or numbers, with at most `budget` parameters; a linear one has a fixed size.
+
+    `branching` and `wiring` replace those of the preset.
 
     >>> sum(p.numel() for p in make_network("dense", 8, 1, budget=500).parameters())
     493
     """
     check_one_of("neurons", neurons, (*PRESET_NEURONS, *FAMILIES[2:]))
+    given = {name: value for name, value in (("branching", branching), ("wiring", wiring)) if value is not None}
+    for name in given:  # sparse neurons have a wiring and no dendrites
+        check_one_of(f"neurons with {name}", neurons, PRESET_NEURONS if name == "wiring" else ("tree",))
     options: dict[str, Any] = {"in_features": in_features, "out_features": out_features, "dropout": dropout}
-    if neurons in PRESET_NEURONS:
-        preset = preset_options(**options, budget=budget, image_shape=image_shape, neurons=neurons)
-        return create_model("dendritic-network", **preset, output="logits")
-    options["output"] = "logits"
     if neurons == "linear":
-        return create_model("perceptrons", **options)
-    options["norm"] = "batch"
-    hidden = fill_budget("dense-network", options, (1.0,), budget)
-    if hidden is None:
-        least = parameters_of(create_model("dense-network", **options, hidden=[2], device="meta"))
+        return create_model("perceptrons", **options, output="logits")
+    if neurons == "dense":
+        name, options["norm"] = "dense-network", "batch"
+    else:
+        name = "dendritic-network"
+        options = preset_options(**options, budget=budget, image_shape=image_shape, neurons=neurons) | given
+    if given or neurons == "dense":
+        options.pop("hidden", None)
+        options["hidden"] = fill_budget(name, options, (1.0,), budget)
+    if options["hidden"] is None:
+        least = parameters_of(create_model(name, **options | {"hidden": [2]}, device="meta"))
         raise OptionError(f"budget must be at least {least:,} parameters for these sizes: got {budget:,}")
-    return create_model("dense-network", **options, hidden=hidden)
+    return create_model(name, **options, output="logits")

@@ -18,10 +18,15 @@ SIZES = frozenset({
 """Arguments of models and layers that decide how much is allocated."""
 HARMLESS = 4096
 """Sizes up to here are left to the comparison of shapes after building."""
+MOST_UNREAD = 2**22
+"""Inputs that trees may state without a number in the file for each: building a layer takes some bytes for an input."""
 
 
 def check_sizes(arguments: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Raise for a size that is larger than any tensor, and than the number of inputs that the trees in them state.
+
+    A file cannot hold smaller tensors than it states, but the inputs of trees are one number in it: more of them than
+    `MOST_UNREAD` must be read by synapses.
 
     >>> import torch
     >>> check_sizes({"in_features": 2**31}, {"weight": torch.zeros(2, 8)})
@@ -31,7 +36,7 @@ def check_sizes(arguments: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> 
     known = max((tensor.numel() for tensor in tensors.values()), default=0)
     for name, tensor in tensors.items():
         if name.rpartition(".")[2] == FOREST_KEYS[1] and tensor.numel() == 1:
-            known = max(known, int(tensor))
+            known = max(known, min(int(tensor), MOST_UNREAD))
     for name, size in _sizes(arguments):
         if size > max(known, HARMLESS):
             raise FormatError(f"{name} in {CONFIG_FILE} must be a size of the weights, at most {known}: got {size}")

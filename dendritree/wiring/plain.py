@@ -175,7 +175,9 @@ def deal(sizes: Integers, cards: int, random: np.random.Generator) -> IntArray:
 
 def _keep_apart(before: IntArray, deck: IntArray, needed: int) -> None:
     """Reorder a deck so that none of its first `needed` cards is among those `before`."""
-    fresh = ~np.isin(deck, before)
-    first = np.flatnonzero(fresh)[:needed]
-    rest = np.setdiff1d(np.arange(len(deck)), first, assume_unique=True)
-    deck[:] = np.concatenate([deck[first], deck[rest]])
+    later = np.zeros(len(deck), bool)
+    later[before] = True  # by card; `np.isin` takes ten times as long
+    first = np.flatnonzero(~later[deck])[:needed]
+    later[:] = True
+    later[first] = False  # by place in the deck
+    deck[:] = np.concatenate([deck[first], deck[later]])

@@ -3,17 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from sklearn.datasets import load_digits, load_iris, make_classification, make_friedman1
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from dendritree import count, load, save
+from dendritree import count, explain, load, save
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
 from dendritree.sklearn.networks import FAMILIES, no_leftover
-from dendritree.wiring import Local
+from dendritree.wiring import Local, Random
 
 
 @pytest.fixture(scope="module")
@@ -210,14 +211,15 @@ def test_early_stopping_stops_and_keeps_the_best(numbers):
     assert int(np.argmin(curve)) == model.n_iter_ - 6
 
 
-def test_verbose_writes_about_twenty_lines(iris, capsys):
+def test_verbose_writes_a_line_per_epoch_with_the_time_left(iris, capsys):
     x, y = iris
-    quick(epochs=60, verbose=True).fit(x, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 20
-    assert lines[-1].startswith("epoch 60/60: loss ")
+    quick(epochs=6, verbose=True).fit(x, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 6
+    assert lines[-1].startswith("epoch 6 of 6: loss ")
+    assert lines[-1].endswith("0 s left")
     quick(epochs=2).fit(x, y)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
 
 
 # --------------------------------------------------------------------------------------------------------- rejections
@@ -246,8 +248,10 @@ def test_bad_data_is_rejected(iris):
     x, y = iris
     with pytest.raises(ValueError, match="two classes"):
         quick().fit(x, np.zeros(len(x)))
-    with pytest.raises(ValueError, match="NaN"):
-        quick().fit(x.mask(x > 7), y)
+    with pytest.raises(ValueError, match="infinity"):
+        quick().fit(x.mask(x > 7, np.inf), y)
+    with pytest.raises(OptionError, match=r"2 GiB: got 1,000,000 x 5,000; .* TruncatedSVD"):
+        quick().fit(scipy.sparse.csr_matrix((10**6, 5000)), np.arange(10**6) % 2)
     with pytest.raises(OptionError, match="negative"):
         quick().fit(x, y, sample_weight=np.full(len(x), -1.0))
     with pytest.raises(OptionError, match="at least 2 rows"):
@@ -304,3 +308,56 @@ def test_complex_numbers_are_rejected():
             DendriticRegressor(epochs=1).fit(data, y)
     with pytest.raises(ValueError, match=r"(?i)complex"):
         DendriticRegressor(epochs=1).fit(x, y + 1j)
+
+
+def test_missing_numbers_are_told_apart_from_means(tmp_path):
+    """Whether a number is missing is all that decides the class; the other column never misses one in training."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(200, 2))
+    y = random.random(200) < 0.5
+    x[y, 1] = np.nan
+    model = DendriticClassifier(random_state=0, epochs=20).fit(x, y)
+    assert model.score(x, y) == 1
+    assert model.input_columns.tolist() == [0, 1, 1]
+    save(model, tmp_path / "model")
+    new = np.array([[np.nan, 0.3], [0.3, np.nan], [np.nan, np.nan]])
+    probabilities = model.predict_proba(new)
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(new), probabilities)
+    np.testing.assert_allclose(model.as_module()(torch.from_numpy(new)).detach(), probabilities, atol=1e-6)
+    filled = np.array([[x[:, 0].mean(), 0.3]])
+    np.testing.assert_allclose(model.predict_proba(filled), probabilities[:1], atol=1e-12)
+    explained = explain(model, new)
+    assert explained.names == ("x0", "x1")
+    np.testing.assert_allclose(explained.inputs.sum(-1) + explained.baseline, explained.output, atol=1e-9)
+
+
+def test_a_column_without_a_number_says_nothing_until_it_has_one():
+    x, y = np.full((20, 2), np.nan), np.arange(20.0)
+    x[:, 0] = y
+    model = quick_regressor().fit(x, y)
+    assert np.isfinite(model.predict(x)).all()
+    partial = quick_regressor().partial_fit(x, y).partial_fit(np.column_stack([y, y + 7]), y)
+    assert partial._scaler.mean_.tolist() == [9.5, 16.5]
+
+
+def test_sparse_rows_are_the_same_rows(iris):
+    x, y = iris
+    rows = scipy.sparse.csr_array(x.to_numpy())
+    model = quick().fit(rows, y)
+    np.testing.assert_array_equal(model.predict_proba(rows), quick().fit(x.to_numpy(), y).predict_proba(x.to_numpy()))
+
+
+def test_trees_and_wiring_can_be_chosen(iris, tmp_path):
+    x, y = iris
+    model = quick(branching=[3, 2], wiring=Random(seed=3)).fit(x, y)
+    layer = model.network_.hidden[0]
+    assert (layer.branching, layer.wiring) == ((3, 2), Random(seed=3))
+    assert 300 < model.n_parameters_ <= 400
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.get_params()["wiring"] == Random(seed=3)
+    np.testing.assert_array_equal(again.fit(x, y).predict_proba(x), model.predict_proba(x))
+    with pytest.raises(OptionError, match="neurons with branching must be one of 'tree': got 'dense'"):
+        quick(neurons="dense", branching=[3, 2]).fit(x, y)
+    with pytest.raises(OptionError, match="budget must be at least"):
+        quick(branching=[4, 4, 4, 4]).fit(x, y)

@@ -1,11 +1,13 @@
 """Files that are not ours, not whole or not of one model are rejected; a failed or killed save loses nothing."""
 
 import functools
+import hashlib
 import importlib.metadata
 import itertools
 import json
 
 import pytest
+import safetensors.torch
 import torch
 from killed import killed_at
 from torch import nn
@@ -256,3 +258,33 @@ def test_a_layer_of_torch_that_the_weights_do_not_have_is_rejected_before_it_is_
     text = (tmp_path / "model" / "config.json").read_text()
     (tmp_path / "model" / "config.json").write_text(text.replace('"in_features": 8', f'"in_features": {2**40}'))
     assert_rejected(tmp_path / "model", "in_features .* must be a size of the weights")
+
+
+def put_weights(folder, content):
+    """Replace the weights by other bytes, with their digest in the config."""
+    digest = hashlib.sha256(content).hexdigest()
+    weights_of(folder).rename(folder / f"weights-{digest[:8]}.safetensors").write_bytes(content)
+    edit(folder, weights_sha256=digest)
+
+
+def test_weights_that_state_as_many_inputs_as_the_config_are_rejected_too(tmp_path, monkeypatch):
+    folder, huge = tmp_path / "model", 2**31
+    save(create_model("dendritic-network", in_features=8, out_features=2, hidden=[4], branching=2, fan_in=4), folder)
+    tensors = safetensors.torch.load(weights_of(folder).read_bytes())
+    put_weights(folder, safetensors.torch.save(tensors | {"hidden.0.forest_in_features": torch.tensor(huge)}))
+    arguments = json.loads((folder / "config.json").read_text())["arguments"]
+    edit(folder, arguments=arguments | {"in_features": huge})
+    monkeypatch.setattr(storage_models, "create_model", None)  # not called
+    assert_rejected(folder, "in_features .* must be a size of the weights")
+
+
+def test_a_header_that_states_more_than_the_file_holds_is_rejected(tmp_path):
+    folder = tmp_path / "model"
+    save(nn.Sequential(nn.Linear(8, 2)), folder)
+    content = weights_of(folder).read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = content[8:end].replace(b"[2,8]", b"[2,2147483648]")
+    put_weights(folder, len(header).to_bytes(8, "little") + header + content[end:])
+    text = (folder / "config.json").read_text().replace('"in_features": 8', f'"in_features": {2**31}')
+    (folder / "config.json").write_text(text)
+    assert_rejected(folder, "header")
