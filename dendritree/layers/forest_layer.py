@@ -120,7 +120,7 @@ class ForestLayer(PlannedLayer):
         The density gain of the paper's formula reduces to this: a node sees its own children, not the dense row.
         Edges to copies of one rectified dendrite start with equal weights, 1 / sqrt(children): at first the parent
         responds to the dendrite at any place, then it learns which places matter. On CIFAR-10 this gains one to two
-        points over random signs (docs/comparison.md).
+        points over random signs (docs/single-layer.md).
         """
         if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
             return
