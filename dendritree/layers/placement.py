@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import OptionError
-from ..tree import Forest
+from ..tree import Forest, IntArray
 from ..tree.levels import AUTO
 from ..wiring import Shared, Wiring
 
@@ -92,7 +92,9 @@ class Placement:
         for _ in range(self.depth - 1):
             corners = (corners[:, :, None] + steps[:, None]).reshape(len(self.places), -1)
         source = [np.tile(windows[tuple(corners)].reshape(-1), self.neurons)]  # (neurons, dendrites, channels, window)
-        nodes, edges, template, offsets = 0, 0, [], []
+        template: list[IntArray] = []
+        offsets: list[IntArray] = []
+        nodes = edges = 0
         for level, children in enumerate(self.branching):
             per_neuron = self.copies ** (self.depth - 1 - level)
             count = self.neurons * per_neuron
@@ -102,8 +104,9 @@ class Placement:
             offsets.append(edges + np.arange(count) * children)
             nodes, edges = nodes + count, edges + count * children
         roots = np.arange(nodes - self.neurons, nodes)
-        every = [np.concatenate(parts) for parts in (source, [*offsets, [edges]], template)]
-        return Forest(patch.size, every[0], every[1], roots, every[2]), None  # type: ignore[arg-type]
+        offsets.append(np.array([edges]))
+        tables = [np.concatenate(parts) for parts in (source, offsets, template)]
+        return Forest(patch.size, tables[0], tables[1], roots, tables[2]), None  # type: ignore[arg-type]
 
     def filters(self, weight: Tensor, bias: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
         """The weights of each level in the shape of filters, dendrites first, and the biases."""

@@ -184,10 +184,10 @@ def _plain(channels: int, neurons: int, side: int, size: Pair, kind: _Kind) -> t
     steps = kind.convolution(channels, neurons, _along(size, side))
     for _ in range(kind.depth - 1):
         steps += kind.convolution(neurons, neurons, _along(size, 3))
-    *steps, last = [*steps, nn.MaxPool2d(window, stride, zeros)]  # type: ignore[arg-type]
-    if isinstance(steps[-1], nn.ReLU):  # pooling before ReLU gives the same result in less time
-        *steps, last = [*steps[:-1], last, steps[-1]]
-    return [*steps, last], after  # type: ignore[return-value]
+    # Pooling before ReLU gives the same result in less time.
+    at = -1 if isinstance(steps[-1], nn.ReLU) else len(steps)
+    steps.insert(at, nn.MaxPool2d(window, stride, zeros))
+    return steps, after  # type: ignore[return-value]
 
 
 def _separable(channels: int, neurons: int, side: int, size: Pair, kind: _Kind) -> tuple[list[nn.Module], Pair]:

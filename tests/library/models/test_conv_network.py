@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_rejected(options, message):
         ConvNetwork(**{"in_features": 64, "hidden": [3, 4], "out_features": 2, **options})
 
 
-@pytest.mark.parametrize("shape", [(3, 63), (1, 8, 8), (2, 2, 8, 8), (64,)])
+@pytest.mark.parametrize("shape", [(3, 63), (1, 8, 9), (2, 2, 8, 8), (64,)])
 def test_inputs_must_be_images_or_rows(shape):
     with pytest.raises(DendritreeError, match="images of shape"):
         ConvNetwork(64, [3])(torch.randn(shape))
