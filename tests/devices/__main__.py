@@ -18,7 +18,7 @@ import torch
 from dendritree import FitConfig, create_model, fit, load, save, to_c
 from dendritree.export.c_file import raw_inputs
 from dendritree.export.checking import run_c
-from dendritree.export.int8 import in_integers
+from dendritree.export.integers import in_integers
 from dendritree.export.lowering import lower
 from dendritree_lab.data import load_dataset
 
@@ -36,7 +36,7 @@ FEW = 3
 
 
 def call(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=60)
     if done.returncode and "simavr" not in str(command[0]):
         sys.exit(f"{command[0]} failed: {done.stderr[:800]}")
     return done.stdout + done.stderr
@@ -122,7 +122,7 @@ def main():
         model = trained(name, folder, split)
         file = to_c(model, folder / f"{name}.c", int8=True, examples=ranges)
         source, network = file.path.read_text(), lower(model)
-        rows = raw_inputs(network, in_integers(network, ranges), test.x)
+        rows = raw_inputs(in_integers(network, ranges), test.x)
         scores = run_c(source, "model", rows, 10)
         wanted, y = scores.argmax(1), test.y.numpy()
         accuracy = (
