@@ -70,7 +70,7 @@ static $out f$k(const $given *x, int o, int i, int j)
         }
     return ($out)$result;
 }"""
-TREES = """
+DENDRITE = """
 static $sum t$k(const $given *x, $int n);
 
 static $node n$k(const $given *x, $int n)
@@ -80,7 +80,8 @@ static $node n$k(const $given *x, $int n)
     (void)o;
     $inner
 }
-
+"""
+TREES = """$dendrite
 static $sum t$k(const $given *x, $int n)
 {
     $int o = $row, e = $first, end = $end, w = $weights;
@@ -88,7 +89,7 @@ static $sum t$k(const $given *x, $int n)
     (void)n;
     for (; e < end; e++, w++) {
         $int at = $source;
-        s += $weight * (at < $inputs ? x[at] : n$k(x, at - $inputs));
+        s += $weight * $value;
     }
     return s;
 }
@@ -278,11 +279,14 @@ class Functions:
         known["weights"] = "e" if np.array_equal(starts, f.offsets[:-1]) else number("start", starts, "n", levels)
         node = "float" if self.bits is None else "int16_t"
         read = self.weight(f"w{k}", step.weight, node).substitute(at="w")
+        known |= {"k": str(k), "int": "long" if f.edges > INT_MAX else "int", "sum": self.sum, "given": given}
+        known |= {"node": node, "inner": self.finish(step.act, step, k, node), "value": "x[at]", "dendrite": ""}
+        if not is_leaf.all():  # dendrites read dendrites
+            known["value"] = f"(at < {inputs} ? x[at] : n{k}(x, at - {inputs}))"
+            known["dendrite"] = Template(DENDRITE).substitute(known)
         return Template(TREES).substitute(
-            known, k=k, int="long" if f.edges > INT_MAX else "int", sum=self.sum, given=given, out=step.ctype,
-            node=node, weight=read, corner=corner, inputs=inputs,
-            source=self.sources(source, is_leaf, step, k), root=number("root", f.roots, "o", []),
-            bias=self.numbers(step, k, "o"), inner=self.finish(step.act, step, k, node),
+            known, out=step.ctype, weight=read, corner=corner, source=self.sources(source, is_leaf, step, k),
+            root=number("root", f.roots, "o", []), bias=self.numbers(step, k, "o"),
             finish=self.finish(step.root, step, k, step.ctype),
         )  # fmt: skip
 

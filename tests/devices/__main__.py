@@ -36,7 +36,7 @@ FEW = 3
 
 
 def call(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=300)
     if done.returncode and "simavr" not in str(command[0]):
         sys.exit(f"{command[0]} failed: {done.stderr[:800]}")
     return done.stdout + done.stderr
