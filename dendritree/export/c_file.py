@@ -22,10 +22,9 @@ from ..models.holders import network_of
 from ..models.modes import evaluating
 from .c_source import c_source
 from .checking import Sizes, run_c, sizes_of
-from .coded import Code, in_float
-from .int8 import in_integers
+from .integers import in_integers
 from .lowering import lower
-from .steps import Conv, Network
+from .steps import Network
 
 TOLERANCE = 1e-4
 """Largest difference of scores in float, relative to the largest score above 1."""
@@ -103,35 +102,31 @@ def to_c(
         network_of(model)  # raises for anything that holds none
         model = model.as_module()
     given = _batch(model, examples)
-    network = lower(model, None if given is None else tuple(given.shape[1:]))
+    network = floats = lower(model, None if given is None else tuple(given.shape[1:]))
     if int8 and given is None:
         raise OptionError("int8 needs examples, which determine the ranges of values: got none")
     shape = stated_input_shape(model) or network.shape
     x = torch.randn(RANDOM, *shape, generator=torch.Generator().manual_seed(0)) if given is None else given
     if math.prod(x.shape[1:]) != math.prod(network.shape):
         raise ShapeError(f"examples must have {math.prod(network.shape)} numbers each: got {tuple(x.shape)}")
-    code = in_integers(network, x[:CHECKED], bits) if int8 else in_float(network)
-    if len(code.steps) > len(network.steps):
-        network = network.with_steps((*network.steps, _unit(network)))
     x = x[:CHECKED]
-    wanted = _scores(model, network, x, int8)
-    notes = _notes(model, network, code)
-    source = c_source(network, code, name, notes)
-    scores = run_c(source, name, raw_inputs(network, code, x), wanted.shape[1])
+    network = in_integers(network, x, bits) if int8 else network
+    wanted = _scores(model, floats if int8 else None, x)
+    right = None if labels is None or not network.classifies else np.asarray(labels).reshape(-1)[:CHECKED]
+    if right is not None and len(right) != len(x):
+        raise ShapeError(f"labels must have one class per example: got {len(right)} for {len(x)}")
+    notes = _notes(model, network)
+    source = c_source(network, name, notes)
+    scores = run_c(source, name, raw_inputs(network, x), wanted.shape[1])
     difference = same = accuracy = None
     if scores is not None:
         difference = _checked(scores, wanted, bits if int8 else None)
-        ours, theirs = (_classes(each, network) for each in (wanted, scores))
+        ours, theirs = (_classes(each, network.output) for each in (wanted, scores))
         same = float((ours == theirs).mean()) if network.classifies else None
-        if labels is not None and network.classifies:
-            right = np.asarray(labels).reshape(-1)[:CHECKED]
-            if len(right) != len(x):
-                raise ShapeError(f"labels must have one class per example: got {len(right)} for {len(x)}")
+        if right is not None:
             accuracy = float((ours == right).mean()), float((theirs == right).mean())
-            notes.append(
-                f"Accuracy on {len(x):,} examples: {accuracy[1]:.4f}; of the model in PyTorch: {accuracy[0]:.4f}."
-            )
-            source = c_source(network, code, name, notes)
+            shown = f"{accuracy[1]:.4f}; of the model in PyTorch: {accuracy[0]:.4f}."
+            source = c_source(network, name, [*notes, f"Accuracy on {len(x):,} examples: {shown}"])
     sizes = tuple(sizes_of(source, name))
     write_whole(target, source, "a C file")
     inputs = math.prod(network.shape)
@@ -147,41 +142,30 @@ def _batch(model: nn.Module, examples: Any) -> Tensor | None:
     return x if x.is_floating_point() else x.float()
 
 
-def _unit(network: Network) -> Conv:
-    """Scores of the last values as sums: the step that `in_integers` adds after pooling."""
-    channels = network.steps[-1].out[0]
-    return Conv(network.steps[-1].out, np.ones((channels, 1, 1, 1)), np.zeros(channels), groups=channels)
-
-
-def _scores(model: nn.Module, network: Network, x: Tensor, int8: bool) -> NDArray[np.float64]:
-    """The scores of the model, one row per example; for integers those before softmax or sigmoid."""
-    if int8:
+def _scores(model: nn.Module, network: Network | None, x: Tensor) -> NDArray[np.float64]:
+    """The scores of the model, one row per example; for integers those of its steps, before softmax or sigmoid."""
+    if network is not None:
         return network.run(x)[-1].flatten(1).numpy()
-    parameter = next(model.parameters())
-    shaped = x.reshape(len(x), -1) if network.mean is not None else x
-    kind = torch.float64 if network.mean is not None else parameter.dtype
+    like = next(model.buffers() if hasattr(model, "deviation") else model.parameters())
     with evaluating(model), torch.no_grad():
-        parts = [model(part.to(parameter.device, kind)).flatten(1) for part in torch.split(shaped, 1000)]
+        parts = [model(part.to(like.device, like.dtype)).flatten(1) for part in torch.split(x, 1000)]
     return torch.cat(parts).cpu().double().numpy()
 
 
-def raw_inputs(network: Network, code: Code, x: Tensor) -> NDArray[np.generic]:
+def raw_inputs(network: Network, x: Tensor) -> NDArray[np.generic]:
     """Examples as the C file takes them."""
-    if code.bits is None or network.mean is not None:
+    if network.scale is None or network.zero is None or network.mean is not None:
         return x.reshape(len(x), -1).float().numpy()
-    scale, zero = (np.asarray(each).reshape(-1, 1, 1) for each in (code.input_scale, code.input_zero))
+    scale, zero = (each.reshape(-1, 1, 1) for each in (network.scale, network.zero))
     numbers = np.rint(x.double().reshape(-1, *network.shape).numpy() / scale + zero)
     raw: NDArray[np.generic] = numbers.clip(0, 255).astype(np.uint8).reshape(len(x), -1)
     return raw
 
 
-def _classes(scores: NDArray[Any], network: Network) -> NDArray[np.int64]:
-    if scores.shape[1] > 1:
-        best: NDArray[np.int64] = scores.argmax(axis=1)
-        return best
-    limit = 0.5 if network.output == "sigmoid" and scores.min() >= 0 and scores.max() <= 1 else 0.0
-    above: NDArray[np.int64] = (scores[:, 0] > limit).astype(np.int64)
-    return above
+def _classes(scores: NDArray[Any], output: str) -> NDArray[np.int64]:
+    limit = 0.5 if output == "sigmoid" and scores.min() >= 0 and scores.max() <= 1 else 0.0
+    classes: NDArray[np.int64] = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > limit).astype(int)
+    return classes
 
 
 def _checked(scores: NDArray[np.float32], wanted: NDArray[np.float64], bits: int | None) -> float:
@@ -204,20 +188,19 @@ def _checked(scores: NDArray[np.float32], wanted: NDArray[np.float64], bits: int
     return difference
 
 
-def _notes(model: nn.Module, network: Network, code: Code) -> list[str]:
-    parameters = sum(p.numel() for p in model.parameters())
-    kind = "float" if code.bits is None else f"integers, weights of {code.bits} bits"
+def _notes(model: nn.Module, network: Network) -> list[str]:
+    kind = "float" if network.bits is None else f"integers, weights of {network.bits} bits"
     notes = [
-        f"{type(model).__name__} of {parameters:,} parameters in {kind}.",
+        f"{type(model).__name__} of {sum(p.numel() for p in model.parameters()):,} parameters in {kind}.",
         f"Made by dendritree {__version__}, to_c.",
+        f"{network.multiply_adds:,} multiply-adds per input.",
     ]
-    notes.append(f"{network.multiply_adds:,} multiply-adds per input.")
     if network.shape[1:] != (1, 1):
         notes.append("x: {} channels of {} x {}, one channel after the other.".format(*network.shape))
-    if code.bits is not None and network.mean is None:
-        pairs = zip(code.input_scale, code.input_zero, strict=True)
+    if network.scale is not None and network.zero is not None and network.mean is None:
+        pairs = zip(network.scale, network.zero, strict=True)
         shown = dict.fromkeys(f"input / {scale:.7g} + {zero:.5g}" for scale, zero in pairs)
         notes.append(f"x are bytes: {'; '.join(list(shown)[:4])}, rounded, from 0 to 255.")
-    if code.bits is not None and network.output != "none":
+    if network.bits is not None and network.output != "none":
         notes.append(f"Scores are those before {network.output}.")
     return notes

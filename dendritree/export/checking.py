@@ -75,42 +75,25 @@ def _call(command: list[str], what: str, given: bytes = b"") -> subprocess.Compl
 
 
 def sizes_of(source: str, name: str) -> list[Sizes]:
-    """What a C file takes on each device whose compiler is on the PATH, and on this machine.
+    """What a C file takes on this machine, and on each device whose compiler is on the PATH.
 
     Code is optimized for size. What the C library adds for arithmetic that a processor lacks is not counted.
     """
-    host = compiler()
-    known: list[tuple[str, str | None, tuple[str, ...]]] = [("this machine", host, ())]
+    known: list[tuple[str, str | None, tuple[str, ...]]] = [("this machine", compiler(), ())]
     known += [(target, shutil.which(f"{prefix}gcc"), options) for target, (prefix, options) in TARGETS.items()]
     found = []
     for target, command, options in known:
-        if command is None:
+        tool = command and (shutil.which(f"{command.removesuffix('gcc')}size") or shutil.which("size"))
+        if command is None or not tool:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{name}.c"
+            path, made = Path(folder) / f"{name}.c", Path(folder) / "model.o"
             path.write_text(source, encoding="utf-8")
-            command_line = [
-                command,
-                *FLAGS,
-                "-Os",
-                "-fstack-usage",
-                *options,
-                "-c",
-                "-o",
-                f"{folder}/model.o",
-                str(path),
-            ]
-            if subprocess.run(command_line, capture_output=True, check=False).returncode:
+            compiling = [command, *FLAGS, "-Os", "-fstack-usage", *options, "-c", "-o", str(made), str(path)]
+            if subprocess.run(compiling, capture_output=True, check=False).returncode:
                 continue  # its tables are larger than the device can address
-            tool = shutil.which(f"{command.removesuffix('gcc')}size") or shutil.which("size")
-            if tool is None:
-                continue
-            numbers = _call([tool, f"{folder}/model.o"], "measure").stdout.decode().splitlines()[1].split()
-            frames = [
-                int(match[1])
-                for report in Path(folder).glob("*.su")
-                for match in re.finditer(r"\t(\d+)\t", report.read_text(encoding="utf-8"))
-            ]
-            text, data, bss = map(int, numbers[:3])
-            found.append(Sizes(target, text + data, data + bss + max(frames, default=0)))
+            text, data, bss = map(int, _call([tool, str(made)], "measure").stdout.decode().splitlines()[1].split()[:3])
+            reports = "".join(report.read_text(encoding="utf-8") for report in Path(folder).glob("*.su"))
+        frames = map(int, re.findall(r"\t(\d+)\t", reports))
+        found.append(Sizes(target, text + data, data + bss + max(frames, default=0)))
     return found

@@ -19,7 +19,7 @@ from ..layers.placed_layer import scale_and_shift
 from ..models.chain import DROPOUTS, Chain, how_changed
 from ..models.modes import evaluating
 from .shared_trees import FirstFeatures, as_convolutions
-from .steps import Act, Array, Conv, Network, Pool, Shape, Step, Trees
+from .steps import Act, Array, Conv, Network, Pool, Shape, Step, Trees, is_linear, is_scaling, scaling
 
 CLIP = 5.0
 """Where estimators clip their standardized inputs."""
@@ -27,6 +27,8 @@ COVERED = (
     "dendritic layers and convolutions, nn.Linear, nn.Conv1d and nn.Conv2d, batch normalization, ReLU, LeakyReLU, "
     "Tanh, Sigmoid, max- and average pooling, nn.Flatten, dropout, and nn.Softmax at the end"
 )
+UNCHANGED = (nn.Identity, nn.Flatten, nn.Unflatten, Images, FirstFeatures, *DROPOUTS)
+"""Modules that leave the numbers in memory as they are; later steps read as many as they need."""
 
 
 def lower(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Network:
@@ -39,22 +41,20 @@ def lower(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Netwo
     for name, values in model.state_dict().items():
         if isinstance(values, Tensor) and (values.is_meta or not bool(torch.isfinite(values).all())):
             raise OptionError(f"weights must be finite numbers: {name} has others, NaN or infinite")
-    network = model.network if hasattr(model, "deviation") and hasattr(model, "network") else model
-    shape = tuple(input_shape or stated_input_shape(model) or stated_input_shape(network) or ())  # type: ignore[arg-type]
-    if not shape:
-        raise OptionError(f"{type(model).__name__} does not state the shape of its inputs: pass examples")
+    network: Any = model.network if hasattr(model, "deviation") and hasattr(model, "network") else model
+    shape = tuple(input_shape or stated_input_shape(model) or stated_input_shape(network) or ())
+    if not 0 < len(shape) < 4:
+        raise OptionError(f"{type(model).__name__} must state the shape of its inputs, or pass examples: rows, sequences or images, got {shape}")  # noqa: E501  # fmt: skip
     names = {id(part): name for name, part in model.named_modules()}
-    lowering = _Lowering(shape)
+    parameter = next(model.parameters(), torch.zeros(0))
+    lowering = _Lowering(torch.zeros(1, *shape, dtype=parameter.dtype, device=parameter.device))
     with evaluating(model), torch.no_grad():
-        for part in _parts(network):  # type: ignore[arg-type]
-            place = names.get(id(part)) or "model"
+        for part in _parts(network):
             try:
                 lowering.add(part)
             except OptionError as error:
-                raise OptionError(f"{place}: {type(part).__name__}: {error}") from None
-        if network is not model:
-            return lowering.estimator(model)
-        return lowering.network()
+                raise OptionError(f"{names.get(id(part)) or 'model'}: {type(part).__name__}: {error}") from None
+        return lowering.network() if network is model else lowering.estimator(model)
 
 
 def _parts(model: nn.Module) -> Iterator[nn.Module]:
@@ -73,10 +73,10 @@ def _value(values: Any, like: int = 0) -> Array:
     return np.zeros(like) if values is None else values.detach().cpu().double().numpy().copy()
 
 
-def _pair(value: Any) -> tuple[int, int]:
-    """One number per axis; a sequence has height 1."""
-    given = (value,) if isinstance(value, int) else tuple(value)
-    return (given[0], given[-1]) if len(given) == 2 or isinstance(value, int) else (1, given[0])
+def _shape(x: Tensor) -> Shape:
+    """The shape of a sample: channels, height and width."""
+    channels, *size = x.shape[1:]
+    return (channels, *(1,) * (2 - len(size)), *size) if size else (channels, 1, 1)  # type: ignore[return-value]
 
 
 def activation(module: nn.Module) -> Act:
@@ -85,36 +85,37 @@ def activation(module: nn.Module) -> Act:
     >>> activation(nn.LeakyReLU(0.25))
     Act(kind='leaky', slope=0.25)
     """
-    match module:
-        case nn.Identity():
-            return Act()
-        case nn.ReLU():
-            return Act("relu")
-        case nn.LeakyReLU() if 0 <= module.negative_slope <= 1:
-            return Act("leaky", float(module.negative_slope))
-        case nn.Tanh():
-            return Act("tanh")
-        case nn.Sigmoid():
-            return Act("sigmoid")
+    if isinstance(module, nn.LeakyReLU) and 0 <= module.negative_slope <= 1:
+        return Act("leaky", float(module.negative_slope))
+    for known, kind in ((nn.Identity, "none"), (nn.ReLU, "relu"), (nn.Tanh, "tanh"), (nn.Sigmoid, "sigmoid")):
+        if isinstance(module, known):
+            return Act(kind)
     raise OptionError(f"the activation must be ReLU, LeakyReLU, Tanh, Sigmoid or none: got {module}")
 
 
-class _Lowering:
-    """The steps so far, the shape of their result, and how many of its numbers count."""
+def _axes(layer: nn.Module) -> int:
+    """Dimensions of what a dendritic layer reads, beyond channels."""
+    return len(getattr(layer, "places", ()))
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        if len(shape) > 3:
-            raise ShapeError(f"inputs must be rows, sequences or images: got shape {shape}")
-        self.first = self.shape = self._shape(shape)
-        self.flat = len(shape) == 1
-        self.kept = math.prod(shape)
+
+def _as_convolutions(module: nn.Module, x: Tensor) -> nn.Sequential | None:
+    """The convolutions that a dendritic layer is, if it is some; its activation is checked first."""
+    if not isinstance(module, DendriticLayer | DendriticConv1d | DendriticConv2d):
+        return None
+    activation(module.activation)
+    if isinstance(module, DendriticLayer):
+        return as_convolutions(module) if x.dim() == 2 and x.shape[1] == module.in_features else None
+    placed = max(module.places) > 1 and module.padding != "same" and module.backend == "auto"
+    return module.folded().as_convolutions() if placed and x.dim() == _axes(module) + 2 else None
+
+
+class _Lowering:
+    """The steps so far, and a sample that runs through the modules beside them, for its shape."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x, self.first = x, _shape(x)
         self.steps: list[Step] = []
         self.output = "none"
-
-    @staticmethod
-    def _shape(shape: tuple[int, ...]) -> Shape:
-        channels, *size = shape
-        return (channels, 1, 1) if not size else (channels, 1, size[0]) if len(size) == 1 else (channels, *size)  # type: ignore[return-value]
 
     def add(self, module: nn.Module) -> None:
         """Add what a module computes."""
@@ -122,151 +123,101 @@ class _Lowering:
             raise OptionError(f"nothing may follow {self.output} at the end")
         if changed := how_changed(module):
             raise OptionError(f"it must compute what its class does: got one{changed.removeprefix(', which has')}")
+        if (convolutions := _as_convolutions(module, self.x)) is not None:
+            for part in convolutions:
+                self.add(part)
+            return
+        before, shape = self.x, _shape(self.x)
+        try:
+            self.x = module(self.x)
+        except (RuntimeError, ShapeError, ValueError, IndexError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise OptionError(f"it must fit inputs of shape {tuple(before.shape[1:])}: {reason}") from None
         match module:
-            case nn.Identity() | nn.Flatten():
-                self.flat = self.flat or isinstance(module, nn.Flatten)
-            case _ if isinstance(module, DROPOUTS):
-                pass
-            case Images() | nn.Unflatten():
-                self._view(module.image_shape if isinstance(module, Images) else tuple(module.unflattened_size))
-            case FirstFeatures():
-                self.kept = module.features
-            case DendriticLayer():
-                self._layer(module)
-            case DendriticConv1d() | DendriticConv2d() if module.places != (1,) * len(module.places) and (
-                module.padding != "same" and module.backend == "auto"
-            ):
-                for part in module.folded().as_convolutions():
-                    self.add(part)
-            case DendriticConv1d() | DendriticConv2d():
-                self._trees(module, module._patches)
-            case nn.Linear():
-                self._linear(_value(module.weight), _value(module.bias, module.out_features))
-            case nn.Conv1d() | nn.Conv2d():
-                self._convolution(module)
+            case _ if isinstance(module, UNCHANGED):
+                self.first = self.first if self.steps else _shape(self.x)
+            case DendriticLayer() | DendriticConv1d() | DendriticConv2d() if before.dim() == _axes(module) + 2:
+                self._trees(module, shape)
+            case nn.Linear() if before.dim() == 2:
+                self._linear(_value(module.weight), _value(module.bias, module.out_features), shape)
+            case nn.Conv1d() | nn.Conv2d() if before.dim() > 2 and module.padding_mode == "zeros":
+                self._convolution(module, shape)
             case nn.BatchNorm1d() | nn.BatchNorm2d():
                 scale, shift = scale_and_shift(module)
-                self._affine(_value(scale), _value(shift))
-            case nn.MaxPool1d() | nn.MaxPool2d() | nn.AvgPool1d() | nn.AvgPool2d():
-                self._pool(module)
-            case nn.AdaptiveAvgPool1d() | nn.AdaptiveAvgPool2d() | nn.AdaptiveMaxPool1d() | nn.AdaptiveMaxPool2d():
-                kind = "max" if "Max" in type(module).__name__ else "average"
-                size: Any = module.output_size
-                parts = (1, *np.atleast_1d(size)) if "1d" in type(module).__name__ else _pair(size)
-                self._push(Pool(self._map(), kind, parts=(int(parts[0]), int(parts[1]))))
-            case nn.Softmax() if module.dim in (-1, 1, None) and math.prod(self.shape[1:]) == 1:
+                self._affine(_value(scale), _value(shift), shape)
+            case nn.MaxPool1d() | nn.MaxPool2d() | nn.AvgPool1d() | nn.AvgPool2d() if before.dim() > 2:
+                self._pool(module, shape)
+            case nn.AdaptiveAvgPool1d() | nn.AdaptiveAvgPool2d() | nn.AdaptiveMaxPool1d() | nn.AdaptiveMaxPool2d() if (
+                before.dim() > 2
+            ):
+                kind, parts = "max" if "Max" in type(module).__name__ else "average", _shape(self.x)[1:]
+                size = shape[1] // parts[0], shape[2] // parts[1]
+                equal = (size[0] * parts[0], size[1] * parts[1]) == shape[1:]
+                self.steps.append(Pool(shape, kind, size, size, parts=None if equal else parts))
+            case nn.Softmax() if before.dim() == 2:
                 self.output = "softmax"
             case nn.ReLU() | nn.LeakyReLU() | nn.Tanh() | nn.Sigmoid():
-                self._activate(activation(module))
+                self._activate(activation(module), shape)
             case _:
-                raise OptionError(f"C code can be made of {COVERED}")
+                raise OptionError(f"C code can be made of {COVERED}; this is not, or not for inputs of this shape")
 
     # --------------------------------------------------------------------------------------------------- the parts
 
-    def _push(self, step: Step) -> None:
-        if min(step.out) < 1:
-            raise OptionError(f"inputs of shape {self.shape} are too small for it")
-        self.steps.append(step)
-        self.shape, self.kept, self.flat = step.out, math.prod(step.out), isinstance(step, Conv) and step.covers
+    def _pair(self, value: Any, along: int) -> tuple[int, int]:
+        """One number per axis: that of sequences after one for their height, `along`."""
+        axes = self.x.dim() - 2
+        given = (value,) * axes if isinstance(value, int) else tuple(value)
+        return (along, *given) if axes == 1 else given  # type: ignore[return-value]
 
-    def _map(self) -> Shape:
-        if self.kept != math.prod(self.shape) or (self.flat and self.shape[1:] != (1, 1)):
-            raise OptionError("it must follow maps, not rows of numbers")
-        return self.shape
+    def _linear(self, weight: Array, bias: Array, shape: Shape) -> None:
+        self.steps.append(Conv((math.prod(shape), 1, 1), weight[:, :, None, None], bias))
 
-    def _view(self, shape: tuple[int, ...]) -> None:
-        if math.prod(shape) != self.kept or (self.steps and self._shape(shape) != self.shape):
-            raise OptionError(f"it must view inputs of {self.kept} numbers, before other layers: got {shape}")
-        self.shape, self.flat = self._shape(shape), False
-        self.first = self.shape if not self.steps else self.first
-
-    def _linear(self, weight: Array, bias: Array) -> None:
-        if weight.shape[1] != self.kept or not (self.flat or self.shape[1:] == (1, 1)):
-            raise OptionError(f"it must read rows of {self.kept} numbers: got in_features {weight.shape[1]}")
-        missing = math.prod(self.shape) - self.kept
-        weight = np.concatenate([weight, np.zeros((len(weight), missing))], axis=1)
-        self._push(Conv(self.shape, weight.reshape(-1, *self.shape), bias))
-
-    def _convolution(self, module: nn.Conv1d | nn.Conv2d) -> None:
-        shape = self._map()
-        if module.padding_mode != "zeros" or shape[0] != module.in_channels:
-            raise OptionError(f"it must read {shape[0]} channels, with padding_mode 'zeros'")
-        weight = _value(module.weight)
+    def _convolution(self, module: nn.Conv1d | nn.Conv2d, shape: Shape) -> None:
+        weight, bias = _value(module.weight), _value(module.bias, module.out_channels)
         weight = weight[:, :, None] if weight.ndim == 3 else weight
-        rows, columns = _pair(module.dilation)
-        spread = np.zeros(
-            (*weight.shape[:2], *(d * (k - 1) + 1 for d, k in zip((rows, columns), weight.shape[2:], strict=True)))
-        )
+        rows, columns = self._pair(module.dilation, 1)
+        span = (weight.shape[2] - 1) * rows + 1, (weight.shape[3] - 1) * columns + 1
+        spread = np.zeros((*weight.shape[:2], *span))
         spread[:, :, ::rows, ::columns] = weight
-        if isinstance(module.padding, str):
-            totals = [0 if module.padding == "valid" else side - 1 for side in spread.shape[2:]]
-            (top, bottom), (left, right) = ((n // 2, n - n // 2) for n in totals)
+        if module.padding == "same":
+            (top, bottom), (left, right) = (((n - 1) // 2, n // 2) for n in span)
         else:
-            top, left = (0, *module.padding) if len(module.padding) == 1 else module.padding
-            bottom, right = top, left
-        bias = _value(module.bias, module.out_channels)
-        self._push(Conv(shape, spread, bias, _pair(module.stride), (left, right, top, bottom), module.groups))
+            top, left = bottom, right = self._pair(0 if module.padding == "valid" else module.padding, 0)
+        if module.groups == 1 and spread.shape[1:] == shape and not any((left, right, top, bottom)):
+            return self._linear(spread.reshape(len(spread), -1), bias, shape)
+        stride = self._pair(module.stride, 1)
+        return self.steps.append(Conv(shape, spread, bias, stride, (left, right, top, bottom), module.groups))
 
-    def _layer(self, layer: DendriticLayer) -> None:
-        if layer.in_features != self.kept:
-            raise OptionError(f"it must read rows of {self.kept} numbers: got in_features {layer.in_features}")
-        convolutions = None if self.steps else as_convolutions(layer)
-        if convolutions is None:
-            self._trees(layer, None)
-            return
-        for part in convolutions:
-            self.add(part)
-
-    def _trees(self, layer: Any, patches: Any) -> None:
-        act = activation(layer.activation)
-        weight, bias = _value(layer.weight), _value(layer.bias, layer.forest.biases)
-        shape = self.shape if patches is None else self._map()
+    def _trees(self, layer: Any, shape: Shape) -> None:
+        act, patches = activation(layer.activation), getattr(layer, "_patches", None)
+        root = act if layer.root_activation else Act()
         if patches is not None and patches.dilation != (1, 1):
             raise OptionError(f"dilation must be 1: got {patches.dilation}")
-        self._push(Trees(shape, layer.forest, weight, bias, act, act if layer.root_activation else Act(), patches))
-        self.flat = patches is None
+        if patches is not None and any(patches.padding):
+            edged = replace(scaling(shape), padding=patches.padding)
+            self.steps.append(edged)
+            shape, patches = edged.out, patches._replace(padding=(0, 0, 0, 0))
+        bias = _value(layer.bias, layer.forest.biases)
+        self.steps.append(Trees(shape, _value(layer.weight), bias, layer.forest, act, root, patches))
 
-    def _pool(self, module: Any) -> None:
-        if getattr(module, "ceil_mode", False) or getattr(module, "dilation", 1) not in (1, (1, 1)):
-            raise OptionError("pooling must have neither ceil_mode nor dilation")
-        if getattr(module, "divisor_override", None):
-            raise OptionError("pooling must have no divisor_override")
-        flat = isinstance(module, nn.MaxPool1d | nn.AvgPool1d)
-
-        def pair(value: Any, along: int) -> tuple[int, int]:
-            one = value[0] if isinstance(value, tuple) and len(value) == 1 else value
-            return (along, one) if flat else _pair(one)
-
+    def _pool(self, module: Any, shape: Shape) -> None:
+        plain = not getattr(module, "ceil_mode", False) and getattr(module, "dilation", 1) in (1, (1, 1))
+        if not plain or getattr(module, "divisor_override", None):
+            raise OptionError("pooling must have neither ceil_mode nor dilation nor divisor_override")
         kind = "max" if isinstance(module, nn.MaxPool1d | nn.MaxPool2d) else "average"
-        sizes = pair(module.kernel_size, 1), pair(module.stride, 1), pair(module.padding, 0)
-        self._push(Pool(self._map(), kind, *sizes, getattr(module, "count_include_pad", True)))
+        kernel, stride, padding = map(self._pair, (module.kernel_size, module.stride, module.padding), (1, 1, 0))
+        self.steps.append(Pool(shape, kind, kernel, stride, padding, getattr(module, "count_include_pad", True)))
 
-    # ------------------------------------------------------------------------------------ scaling and activations
-
-    def _affine(self, scale: Array, shift: Array) -> None:
-        """y * scale + shift, per channel, or per number of a row."""
-        per_number = self.flat and self.shape[1:] != (1, 1)
-        if len(scale) != (self.kept if per_number else self.shape[0]):
-            raise OptionError(f"it must have as many features as what it follows: got {len(scale)}")
+    def _affine(self, scale: Array, shift: Array, shape: Shape) -> None:
+        """y * scale + shift, per channel."""
         last = self.steps[-1] if self.steps else None
-        if isinstance(last, Conv) and last.act == Act() and not per_number:
+        if isinstance(last, Conv) and last.act == Act() and last.out == shape:
             weight = last.weight * scale[:, None, None, None]
             self.steps[-1] = replace(last, weight=weight, bias=last.bias * scale + shift)
-            return
-        missing = math.prod(self.shape) - self.kept if per_number else 0
-        scale, shift = np.append(scale, np.ones(missing)), np.append(shift, np.zeros(missing))
-        if not per_number:
-            kept, flat = self.kept, self.flat
-            self._push(Conv(self.shape, scale.reshape(-1, 1, 1, 1), shift, groups=self.shape[0], out=self.shape))
-            self.kept, self.flat = kept, flat
-            return
-        order = np.arange(len(scale)).reshape(self.shape).transpose(1, 2, 0).ravel()  # channels are last in memory
-        step = Conv(
-            (len(scale), 1, 1), scale[order].reshape(-1, 1, 1, 1), shift[order], groups=len(scale), out=self.shape
-        )
-        self.steps.append(step)
+        else:
+            self.steps.append(scaling(shape, scale, shift))
 
-    def _activate(self, act: Act) -> None:
+    def _activate(self, act: Act, shape: Shape) -> None:
         index = len(self.steps) - 1
         if index >= 0 and isinstance(pool := self.steps[index], Pool) and pool.kind == "max":
             index -= 1  # an activation that does not fall can be applied first
@@ -276,37 +227,33 @@ class _Lowering:
         elif isinstance(last, Trees) and last.root == Act():
             self.steps[index] = replace(last, root=act)
         else:
-            channels = self.shape[0]
-            kept, flat = self.kept, self.flat
-            self._push(Conv(self.shape, np.ones((channels, 1, 1, 1)), np.zeros(channels), groups=channels, act=act))
-            self.kept, self.flat = kept, flat
+            self.steps.append(scaling(shape, act=act))
 
     # --------------------------------------------------------------------------------------------------- the whole
 
     def network(self) -> Network:
         """The network of these steps."""
-        steps = _folded(self.steps)
+        steps, shape = _folded(self.steps), _shape(self.x)
         if not steps:
             raise OptionError("the model must have a layer with weights: got none")
-        if self.kept != math.prod(self.shape):  # of trees at the end, only the first
-            identity = np.eye(math.prod(self.shape))[: self.kept]
-            steps.append(Conv(self.shape, identity.reshape(-1, *self.shape), np.zeros(self.kept)))
-        last = steps[-1]
-        if self.output == "none" and isinstance(last, Conv) and last.act.kind == "sigmoid" and math.prod(last.out) == 1:
-            steps[-1], self.output = replace(last, act=Act()), "sigmoid"
-        if isinstance(last, Trees) and last.root.kind == "sigmoid" and math.prod(last.out) == 1:
-            steps[-1], self.output = replace(last, root=Act()), "sigmoid"
+        if math.prod(shape) < math.prod(steps[-1].out):  # of trees at the end, only the first
+            steps.append(scaling(shape))
+        last, what = steps[-1], "root" if isinstance(steps[-1], Trees) else "act"
+        if math.prod(last.out) == 1 and self.output == "none" and getattr(last, what, Act()).kind == "sigmoid":
+            steps[-1], self.output = replace(last, **{what: Act()}), "sigmoid"  # type: ignore[arg-type]
         return Network(self.first, tuple(steps), self.output)
 
     def estimator(self, module: Any) -> Network:
         """The network of an estimator, between the scales of its inputs and outputs."""
+        shape = _shape(self.x)
         if module.probabilities:
-            if math.prod(self.shape) == 1:  # a logit of the second class, that of the first being 0
-                self._linear(np.array([[0.0], [1.0]]), np.zeros(2))
+            if shape[0] == 1:  # a logit of the second class, that of the first being 0
+                self._linear(np.array([[0.0], [1.0]]), np.zeros(2), shape)
+                self.x = self.x.expand(-1, 2)
             self.output = "softmax"
         else:
-            scale, shift = (_value(each).reshape(-1) for each in (module.scale, module.shift))
-            self._affine(np.resize(scale, self.shape[0]), np.resize(shift, self.shape[0]))
+            scale, shift = (np.resize(_value(each), shape[0]) for each in (module.scale, module.shift))
+            self._affine(scale, shift, shape)
         scaled = replace(self.network(), mean=_value(module.mean), deviation=_value(module.deviation), clip=CLIP)
         return replace(scaled, classifies=bool(module.probabilities))
 
@@ -316,39 +263,24 @@ def _folded(steps: list[Step]) -> list[Step]:
     out: list[Step] = []
     for step in steps:
         norm = out[-1] if out else None
-        if not (
-            isinstance(norm, Conv) and norm.is_elementwise and norm.act == Act() and isinstance(step, Conv | Trees)
+        if (
+            norm is not None
+            and is_scaling(norm)
+            and isinstance(norm, Conv)
+            and norm.act == Act()
+            and not isinstance(step, Pool)
         ):
-            out.append(step)
-            continue
-        channels, rows, columns = norm.out
-        if norm.shape == norm.out:  # one factor per channel
-            scale, shift = (np.broadcast_to(v.reshape(-1, 1, 1), norm.out) for v in (norm.weight, norm.bias))
-        else:
-            scale, shift = (v.reshape(rows, columns, channels).transpose(2, 0, 1) for v in (norm.weight, norm.bias))
-        folded = _into(step, scale, shift, norm.shape == norm.out)
-        if folded is None:
-            out.append(step)
-        else:
-            out[-1] = folded
+            size = math.prod(norm.shape[1:]) if step.shape[1:] == (1, 1) else 1
+            scale, shift = (np.repeat(v.reshape(-1), size)[: step.shape[0]] for v in (norm.weight, norm.bias))
+            if isinstance(step, Conv) and (is_linear(step) or (step.groups == 1 and not any(step.padding))):
+                moved = (step.weight * shift[:, None, None]).sum(axis=(1, 2, 3))
+                out[-1] = replace(step, weight=step.weight * scale[:, None, None], bias=step.bias + moved)
+                continue
+            if isinstance(step, Trees) and step.forest.template is None and step.shape[1:] == (1, 1):
+                f, at, add = step.forest, step.forest.synapse_edges, np.zeros(step.forest.edges)
+                add[at], weight = step.weight[at] * shift[f.source[at]], step.weight.copy()
+                weight[at] *= scale[f.source[at]]
+                out[-1] = replace(step, weight=weight, bias=step.bias + np.add.reduceat(add, f.offsets[:-1]))
+                continue
+        out.append(step)
     return out
-
-
-def _into(step: Conv | Trees, scale: Array, shift: Array, per_channel: bool) -> Step | None:
-    """A step that scales and shifts its inputs first; None if its weights cannot do that."""
-    if isinstance(step, Trees):
-        f, size = step.forest, step.forest.in_features
-        if f.template is not None or step.patches is not None:
-            return None
-        at, add = f.synapse_edges, np.zeros(f.edges)
-        add[at] = step.weight[at] * shift.reshape(-1)[:size][f.source[at]]
-        weight = step.weight.copy()
-        weight[at] *= scale.reshape(-1)[:size][f.source[at]]
-        return replace(step, weight=weight, bias=step.bias + np.add.reduceat(add, f.offsets[:-1]))
-    if step.covers:
-        moved = (step.weight * shift).sum(axis=(1, 2, 3))
-        return replace(step, weight=step.weight * scale, bias=step.bias + moved)
-    if per_channel and step.groups == 1 and not any(step.padding):
-        moved = (step.weight * shift[:, :1, :1]).sum(axis=(1, 2, 3))
-        return replace(step, weight=step.weight * scale[:, :1, :1], bias=step.bias + moved)
-    return None

@@ -1,9 +1,9 @@
-"""A network as a short list of plain steps: what is left of it for inference."""
+"""A network as a short list of plain steps: what is left of it for inference, in float or in integers."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..tree import Forest
 
 Array: TypeAlias = NDArray[np.float64]
 Shape: TypeAlias = tuple[int, int, int]
-"""(channels, height, width); rows of n numbers are (n, 1, 1), a sequence has height 1."""
+"""(channels, height, width), in this order in memory; rows of n numbers are (n, 1, 1), a sequence has height 1."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Act:
 
 @dataclass(frozen=True, eq=False)
 class Conv:
-    """A convolution and an activation. A linear map is one whose kernel is as large as its input."""
+    """A convolution and an activation. A linear map is one of n channels of one number, a scaling has n groups."""
 
     shape: Shape
     weight: Array
@@ -48,26 +48,19 @@ class Conv:
     """Left, right, top, bottom."""
     groups: int = 1
     act: Act = Act()
-    out: Shape = (0, 0, 0)
-    """Shape of the result."""
-
-    def __post_init__(self) -> None:
-        if not self.out[0]:
-            left, right, top, bottom = self.padding
-            rows = (self.shape[1] + top + bottom - self.weight.shape[2]) // self.stride[0] + 1
-            columns = (self.shape[2] + left + right - self.weight.shape[3]) // self.stride[1] + 1
-            object.__setattr__(self, "out", (len(self.weight), rows, columns))
+    ctype: str = "float"
+    """C type of the results; as for trees and pooling."""
+    rescale: NDArray[np.int64] | None = None
+    """In integers, for each bias: what makes a result of a sum, a multiplier of 11 bits and a shift above it."""
+    pre: int = 0
+    """In integers: shift of the sums before they are multiplied."""
 
     @property
-    def covers(self) -> bool:
-        """Whether it is a linear map of all inputs."""
-        return self.groups == 1 and self.weight.shape[1:] == self.shape and not any(self.padding)
-
-    @property
-    def is_elementwise(self) -> bool:
-        """Whether each result is one input, scaled and shifted."""
-        one_each = self.groups == self.shape[0] == len(self.weight) and self.weight[0].size == 1
-        return one_each and self.stride == (1, 1) and not any(self.padding)
+    def out(self) -> Shape:
+        """Shape of the result."""
+        (left, right, top, bottom), (_, height, width) = self.padding, self.shape
+        rows = (height + top + bottom - self.weight.shape[2]) // self.stride[0] + 1
+        return len(self.weight), rows, (width + left + right - self.weight.shape[3]) // self.stride[1] + 1
 
     @property
     def multiply_adds(self) -> int:
@@ -75,10 +68,10 @@ class Conv:
         return math.prod(self.out) * int(self.weight[0].size)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The result for a batch of shape (batch, *shape)."""
-        x = F.pad(x.reshape(-1, *self.shape), self.padding)
-        y = F.conv2d(x, torch.from_numpy(self.weight), torch.from_numpy(self.bias), self.stride, groups=self.groups)
-        return self.act(y).reshape(-1, *self.out)
+        """The result for a batch, whose samples have at least the numbers of `shape`."""
+        x = F.pad(x.flatten(1)[:, : math.prod(self.shape)].reshape(-1, *self.shape), self.padding)
+        weight, bias = torch.from_numpy(self.weight), torch.from_numpy(self.bias)
+        return self.act(F.conv2d(x, weight, bias, self.stride, groups=self.groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +79,19 @@ class Trees:
     """Trees that read all inputs, or the patches of a grid; the result is (neurons, rows, columns)."""
 
     shape: Shape
-    forest: Forest
     weight: Array
     """One per weight of the forest."""
     bias: Array
     """One per bias of the forest."""
+    forest: Forest
     act: Act
+    """Of dendrites."""
     root: Act
     patches: PatchGrid | None = None
+    """Patches without padding."""
+    ctype: str = "float"
+    rescale: NDArray[np.int64] | None = None
+    pre: int = 0
 
     @property
     def out(self) -> Shape:
@@ -107,26 +105,22 @@ class Trees:
         return self.forest.edges * math.prod(self.out[1:])
 
     def nodes(self, x: Tensor) -> NDArray[np.float64]:
-        """The value of every node, shape (rows, nodes), where `x` has the inputs of one set of trees in a row."""
-        f, rows = self.forest, np.concatenate([x.numpy(), np.zeros((len(x), self.forest.nodes))], axis=1)
+        """The value of every node, shape (batch times patches, nodes)."""
+        f, x = self.forest, x.flatten(1)[:, : math.prod(self.shape)]
+        if self.patches is not None:
+            x = self.patches.copied(x.reshape(-1, *self.shape)).flatten(0, 1)
+        rows = np.concatenate([x.numpy(), np.zeros((len(x), f.nodes))], axis=1)
         weight, bias, is_root = self.weight[f.weight_of_edge], self.bias[f.bias_of_node], np.zeros(f.nodes, bool)
         is_root[f.roots] = True
         for level, edges, begin in f.ascend():
             sums = np.add.reduceat(rows[:, f.source[edges]] * weight[edges], begin, axis=1) + bias[level]
-            both = [act(torch.from_numpy(sums)).numpy() for act in (self.act, self.root)]
-            rows[:, f.in_features + level.start : f.in_features + level.stop] = np.where(is_root[level], *both[::-1])
+            inner, root = (act(torch.from_numpy(sums)).numpy() for act in (self.act, self.root))
+            rows[:, f.in_features + level.start : f.in_features + level.stop] = np.where(is_root[level], root, inner)
         return rows[:, f.in_features :]
 
-    def inputs(self, x: Tensor) -> Tensor:
-        """The inputs of the trees, one row for each set of them."""
-        x = x.reshape(-1, *self.shape)
-        return (
-            x.flatten(1)[:, : self.forest.in_features] if self.patches is None else self.patches.copied(x).flatten(0, 1)
-        )
-
     def __call__(self, x: Tensor) -> Tensor:
-        """The result for a batch of shape (batch, *shape)."""
-        y = torch.from_numpy(self.nodes(self.inputs(x))[:, self.forest.roots])
+        """The result for a batch."""
+        y = torch.from_numpy(self.nodes(x)[:, self.forest.roots])
         return y.reshape(len(x), -1, self.forest.neurons).transpose(1, 2).reshape(-1, *self.out)
 
 
@@ -137,30 +131,27 @@ class Pool:
     shape: Shape
     kind: str
     """`"max"` or `"average"`."""
-    kernel: tuple[int, int] = (0, 0)
-    stride: tuple[int, int] = (0, 0)
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
     padding: tuple[int, int] = (0, 0)
     count_padding: bool = True
     parts: tuple[int, int] | None = None
-    """For adaptive pooling: the number of windows, which are as equal as possible."""
+    """For adaptive pooling of windows that are not all equal: their number."""
+    ctype: str = "float"
+    multiply_adds = 0
 
     @property
     def out(self) -> Shape:
         """Shape of the result."""
-        if self.parts is not None:
-            return self.shape[0], *self.parts
         sizes = zip(self.shape[1:], self.kernel, self.stride, self.padding, strict=True)
-        rows, columns = ((n + 2 * p - k) // s + 1 for n, k, s, p in sizes)
+        rows, columns = self.parts or ((n + 2 * p - k) // s + 1 for n, k, s, p in sizes)
         return self.shape[0], rows, columns
 
-    multiply_adds = 0
-
     def __call__(self, x: Tensor) -> Tensor:
-        """The result for a batch of shape (batch, *shape)."""
+        """The result for a batch."""
         x = x.reshape(-1, *self.shape)
         if self.parts is not None:
-            pool: Any = F.adaptive_max_pool2d if self.kind == "max" else F.adaptive_avg_pool2d
-            return pool(x, self.parts)  # type: ignore[no-any-return]
+            return (F.adaptive_max_pool2d if self.kind == "max" else F.adaptive_avg_pool2d)(x, self.parts)
         if self.kind == "max":
             return F.max_pool2d(x, self.kernel, self.stride, self.padding)
         return F.avg_pool2d(x, self.kernel, self.stride, self.padding, count_include_pad=self.count_padding)
@@ -178,31 +169,51 @@ class Network:
     steps: tuple[Step, ...]
     output: str = "none"
     """`"softmax"` or `"sigmoid"` of the scores, or `"none"`."""
+    classifies: bool = True
     mean: Array | None = None
     """Inputs are standardized, clipped at `clip`: their means, and `deviation`."""
     deviation: Array | None = None
     clip: float = 0.0
-    classifies: bool = True
+    bits: int | None = None
+    """Bits of a weight, or None for float."""
+    ctype: str = "float"
+    """C type of what the first step reads."""
+    scale: Array | None = None
+    """In integers, per channel: input = (number - zero) * scale."""
+    zero: Array | None = None
+    score_scale: float = 1.0
+    """In integers: of sums to scores."""
 
     @property
     def multiply_adds(self) -> int:
         """For one sample."""
         return sum(step.multiply_adds for step in self.steps)
 
-    def prepared(self, x: Tensor) -> Tensor:
-        """Inputs as the first step reads them."""
+    def run(self, x: Tensor) -> list[Tensor]:
+        """The inputs as the first step reads them and the result of every step, in float64."""
         x = x.double().reshape(len(x), -1)
         if self.mean is not None and self.deviation is not None:
             x = ((x - torch.from_numpy(self.mean)) / torch.from_numpy(self.deviation)).clamp(-self.clip, self.clip)
-        return x.reshape(-1, *self.shape)
-
-    def run(self, x: Tensor) -> list[Tensor]:
-        """The prepared inputs and the result of every step, in float64; the last one has the scores."""
-        values = [self.prepared(x)]
+        values = [x.reshape(-1, *self.shape)]
         for step in self.steps:
             values.append(step(values[-1]))
         return values
 
-    def with_steps(self, steps: tuple[Step, ...]) -> Network:
-        """The same network with other steps."""
-        return replace(self, steps=steps)
+
+def scaling(shape: Shape, scale: Array | None = None, shift: Array | None = None, act: Act = Act()) -> Conv:  # noqa: B008
+    """The step that multiplies each channel by a number, 1 unless given, and adds one."""
+    weight = np.ones(shape[0]) if scale is None else scale
+    return Conv(
+        shape, weight.reshape(-1, 1, 1, 1), np.zeros(shape[0]) if shift is None else shift, groups=shape[0], act=act
+    )
+
+
+def is_scaling(step: Step) -> bool:
+    """Whether each result is one input, scaled and shifted."""
+    one = isinstance(step, Conv) and step.groups == step.shape[0] and step.weight.shape[2:] == (1, 1)
+    return one and step.out == step.shape
+
+
+def is_linear(step: Step) -> bool:
+    """Whether it is a linear map of all inputs."""
+    return isinstance(step, Conv) and step.groups == 1 and step.shape[1:] == step.out[1:] == (1, 1)

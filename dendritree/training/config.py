@@ -46,6 +46,9 @@ class FitConfig:
     """Mirror images left to right, each with probability 1/2, while training."""
     shifts: int = 0
     """Move images by up to this many pixels along each axis while training; zeros come in from outside."""
+    quantized: int | None = None
+    """Bits of a weight, 8 or 4: weights and activations are rounded while training, as `to_c` rounds them, to
+    fine-tune a trained model for integers; the model is left with rounded weights."""
     seed: int = 0
     """Determines the order of examples, and dropout."""
     restore_best: bool = True
@@ -66,6 +69,8 @@ class FitConfig:
         check_float("label_smoothing", self.label_smoothing, "a number in [0, 1)", lambda share: 0 <= share < 1)
         if self.label_smoothing and self.loss != "cross-entropy":
             raise OptionError(f"label_smoothing needs the loss 'cross-entropy': got {self.loss!r}")
+        if self.quantized not in (None, 8, 4):
+            raise OptionError(f"quantized must be 8 or 4 bits, or None: got {self.quantized!r}")
         object.__setattr__(self, "shifts", check_int("shifts", self.shifts, least=0))
         for name in ("restore_best", "flips"):
             if not isinstance(getattr(self, name), bool):

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ from .examples import Examples, Split, split_to_fit
 from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss, check_output, check_split, check_targets, smooth_labels
 from .progress import show_progress
+from .quantization import rounded
 
 AT_ONCE = 1 << 18
 """Numbers that are copied or counted at once, from several batches: for small batches the overhead exceeds the work."""
@@ -69,6 +71,13 @@ def fit(
         [0, 1]
     """
     config = config or FitConfig()
+    if config.quantized is not None:
+        options: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "optimizer": optimizer}
+        with rounded(model, config.quantized):
+            history = fit(model, data, replace(config, quantized=None), verbose=verbose, **options)
+        history.config = config
+        history.best_state = {key: value.detach().clone() for key, value in model.state_dict().items()}
+        return history
     device = _device(model)
     split = data if isinstance(data, Split) else split_to_fit(data)
     check_split(split, config.loss)

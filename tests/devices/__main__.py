@@ -18,7 +18,7 @@ import torch
 from dendritree import FitConfig, create_model, fit, load, save, to_c
 from dendritree.export.c_file import raw_inputs
 from dendritree.export.checking import run_c
-from dendritree.export.int8 import in_integers
+from dendritree.export.integers import in_integers
 from dendritree.export.lowering import lower
 from dendritree_lab.data import load_dataset
 
@@ -122,7 +122,7 @@ def main():
         model = trained(name, folder, split)
         file = to_c(model, folder / f"{name}.c", int8=True, examples=ranges)
         source, network = file.path.read_text(), lower(model)
-        rows = raw_inputs(network, in_integers(network, ranges), test.x)
+        rows = raw_inputs(in_integers(network, ranges), test.x)
         scores = run_c(source, "model", rows, 10)
         wanted, y = scores.argmax(1), test.y.numpy()
         accuracy = (
