@@ -1,5 +1,6 @@
 """The README and the other pages are correct: code runs, commands work, files exist."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -12,7 +13,9 @@ from test_architecture import MAPS
 import dendritree
 from dendritree.models import registry
 from dendritree.neurons import families
+from dendritree.training.examples import Examples
 from dendritree_lab.cli import main, make_parser
+from dendritree_lab.data.split import DataSplit
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -77,8 +80,16 @@ def scratch(tmp_path, monkeypatch):
 
 
 def test_the_readme_is_short_and_begins_with_code():
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
-    assert next(block.line for block in blocks_of(README) if block.language in RUNNABLE) <= 25
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
+    assert blocks_of(README)[0].language == "pycon"
+    assert blocks_of(README)[0].line <= 25
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_at_most_1200_words_of_prose(page):
+    prose = re.sub(r"(?m)^ *\|.*$", "", prose_of(page))  # without tables
+    assert len(prose.split()) <= 1200
 
 
 @pytest.mark.usefixtures("scratch")
@@ -232,13 +243,26 @@ def test_a_page_is_finished(page):
     assert re.findall(r"(?m)\b(?:TODO|FIXME|XXX|TBD)\b|^[A-Z]{4,}$", prose_of(page)) == []
 
 
+def first_lines():
+    """The code that the README begins with."""
+    return [line.removeprefix(">>> ") for line in blocks_of(README)[0].text.splitlines() if line.startswith(">>> ")]
+
+
+@pytest.mark.usefixtures("scratch")
+def test_the_first_lines_of_the_readme_run(monkeypatch, capsys):
+    images = torch.rand(60, 784)
+    part = Examples(images, torch.arange(60) % 10)
+    made = DataSplit(part, part, part, image_shape=(1, 28, 28))
+    monkeypatch.setattr("dendritree_lab.data.load_dataset", {"mnist": made}.get)
+    exec("\n".join(first_lines()).replace("epochs=10", "epochs=2"), {})
+    assert len(ast.literal_eval(capsys.readouterr().out.splitlines()[-1])) == 2
+
+
 @pytest.mark.slow
-def test_the_lines_for_images_train_what_the_page_says(real_data):
+def test_the_first_lines_of_the_readme_train_what_it_says(real_data):
     real_data("mnist")
-    (session,) = [block.text for block in blocks_of(ROOT / "docs" / "images.md") if block.language == "pycon"]
-    lines = [line.removeprefix(">>> ") for line in session.splitlines() if line.startswith(">>> ")]
     namespace = {}
     torch.manual_seed(0)
-    exec("\n".join(lines[:-1]), namespace)
+    exec("\n".join(first_lines()), namespace)
     _, accuracy = namespace["evaluate"](namespace["net"], namespace["mnist"].test)
     assert accuracy > 0.988

@@ -46,7 +46,7 @@ def image_options(
     assert shape is not None
     outputs, most = check_int("out_features", out_features), parse_count("budget", budget)
     fallback = None
-    for depth, pool in _candidates(shape):
+    for stages, pool in _candidates(shape):
         options: dict[str, Any] = {
             "in_features": math.prod(shape),
             "out_features": outputs,
@@ -57,7 +57,7 @@ def image_options(
             "pool": pool,
             "dropout": dropout,
         }
-        proportions = tuple(round(GROWTH**number, 2) for number in range(depth))
+        proportions = tuple(round(GROWTH**number, 2) for number in range(stages))
         hidden = fill_budget("conv-network", options, proportions, most)
         if hidden is None:
             continue
