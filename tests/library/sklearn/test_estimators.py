@@ -47,7 +47,7 @@ def test_the_defaults_learn(iris, numbers):
 
 def test_pixels_of_an_image_are_read_from_windows_and_kept_so(tmp_path):
     x, y = load_digits(return_X_y=True)
-    model = quick(image_shape=(1, 8, 8), budget=2000).fit(x[:600], y[:600])
+    model = quick(image_shape=(1, 8, 8), budget=2000, batch_size=64).fit(x[:600], y[:600])
     layer = model.network_.hidden[0]
     assert isinstance(layer.wiring, Local)
     assert layer.wiring.image_shape == (1, 8, 8)

@@ -73,7 +73,8 @@ def test_the_scale_of_partial_fit_is_that_of_all_rows(numbers):
 @STOPS
 def test_a_call_that_does_not_end_changes_nothing(stop, error, numbers):
     x, y = numbers
-    for model in (quick_regressor().fit(x, y), quick_regressor().partial_fit(x, y).partial_fit(x, y)):
+    fitted, partial = (quick_regressor(batch_size=32) for _ in range(2))  # several steps in a call
+    for model in (fitted.fit(x, y), partial.partial_fit(x, y).partial_fit(x, y)):
         network, other = model.network_, copy.deepcopy(model)
         for call in (model.partial_fit, model.fit):
             with stopped(stop, after=2), pytest.raises(error):
