@@ -75,8 +75,8 @@ def image_options(
 def _candidates(shape: tuple[int, int, int]) -> Iterator[tuple[int, int]]:
     """Numbers of stages and of parts of the last maps, the best first."""
     side = min((n for n in shape[1:] if n > 1), default=1)
-    depth = next(stages for least, stages in STAGES_FROM_SIDE if side >= least)
-    return itertools.product(range(depth, 0, -1), POOLS)
+    most = next(stages for least, stages in STAGES_FROM_SIDE if side >= least)
+    return itertools.product(range(most, 0, -1), POOLS)
 
 
 def image_for(in_features: int | None, image_shape: Sequence[int] | None, name: str) -> tuple[int, int, int]:
@@ -119,7 +119,7 @@ def cnn_preset(
     Example:
         >>> net = cnn_preset(image_shape=(3, 32, 32), budget="18k")
         >>> net(torch.randn(5, 3, 32, 32)).shape, sum(p.numel() for p in net.parameters())
-        (torch.Size([5, 10]), 17890)
+        (torch.Size([5, 10]), 17983)
     """
     shape = image_for(in_features, image_shape, "cnn")
     options = image_options(

@@ -78,7 +78,7 @@ class TreeLayer:
 def described(forest: Forest) -> str:
     """A forest in words; the soma alone is no dendrite.
 
-    >>> described(Forest.nested([4])), described(Forest.nested([4, 2]))
+    >>> described(Forest.nested([4])), described(Forest.nested([[4], [4]]))
     ('1 tree of 4 synapses, no dendrites', '1 tree of 8 synapses, 2 + 1 dendrites')
     """
     return forest.describe() if forest.depth > 1 else re.sub(r", 1 dendrites\b", ", no dendrites", forest.describe())

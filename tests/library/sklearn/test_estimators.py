@@ -211,13 +211,13 @@ def test_early_stopping_stops_and_keeps_the_best(numbers):
     assert int(np.argmin(curve)) == model.n_iter_ - 6
 
 
-def test_verbose_writes_a_line_per_epoch_with_the_time_left(iris, capsys):
+def test_verbose_writes_a_line_per_epoch_with_its_time(iris, capsys):
     x, y = iris
     quick(epochs=6, verbose=True).fit(x, y)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 6
     assert lines[-1].startswith("epoch 6 of 6: loss ")
-    assert lines[-1].endswith("0 s left")
+    assert lines[-1].endswith("s in all")
     quick(epochs=2).fit(x, y)
     assert capsys.readouterr() == ("", "")
 
