@@ -18,7 +18,9 @@ OPTIONS = {"in_features": 64, "out_features": 10, "hidden": [6, 8], "image_shape
 def exhibits():
     """A deep dendritic network that has learned a little, and a CNN, whose max-pooling cannot be taken apart."""
     torch.manual_seed(0)
-    deep, cnn = (create_model("conv-network", **OPTIONS, stage=stage, places=2, depth=2) for stage in ("dendritic", "plain"))
+    deep, cnn = (
+        create_model("conv-network", **OPTIONS, stage=stage, places=2, depth=2) for stage in ("dendritic", "plain")
+    )
     fit(deep, load_dataset("digits"), FitConfig(epochs=3, lr=0.02))
     return [exhibit_of(name, net, data="digits", normalized=False) for name, net in (("deep", deep), ("cnn", cnn))]
 
