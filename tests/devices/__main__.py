@@ -93,6 +93,8 @@ def on_uno(source, rows):
         )
     classes, values = figures(out)
     flash, ram = (after - before for before, after in zip(*sizes, strict=True))
+    if not values["unused"]:
+        return None  # the stack reaches the data
     stack = 2048 - sizes[1][1] - values["unused"]
     return classes, flash, ram + stack, None, values["cycles"] / 16_000
 
@@ -133,7 +135,10 @@ def main():
         if name != "cnn":  # its maps do not fit the RAM of an Uno
             devices["Arduino Uno"] = lambda: on_uno(source, rows)  # noqa: B023
         for device, run in devices.items():
-            classes, flash, ram, instructions, ms = run()
+            if (figures_found := run()) is None:
+                print(f"| {name} | {device} | no room in RAM beside the image | | | | |", flush=True)
+                continue
+            classes, flash, ram, instructions, ms = figures_found
             count = "-" if instructions is None else f"{instructions:,}"
             shown = f"{accuracy[0]:.4f} / {accuracy[1]:.4f} | {flash:,} | {ram:,} | {count}"
             print(f"| {name} | {device} | {shown} | {'-' if ms is None else f'{ms:.0f}'} |", flush=True)
