@@ -90,7 +90,7 @@ def rebuild(
     sizes = [config["network"]["arguments"].get(key) for key in ("in_features", "out_features")]
     expected = [config["n_features"] + len(estimator._missing), estimator._head()[0]]
     if sizes != expected or len(estimator._scaler.mean_) != config["n_features"]:
-        rule = "the network of an estimator must read n_features and the flags of missing, and give one output per target or class"
+        rule = "the network of an estimator must read n_features and flags, and give one output per target or class"
         raise FormatError(f"{rule}, {expected[0]} and {expected[1]}: got {sizes}")
     estimator._optimizer = _optimizer(estimator, tensors)
     return estimator
