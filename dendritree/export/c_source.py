@@ -163,10 +163,19 @@ def reading(steps: Sequence[Step], k: int) -> str:
         return "map"
     if isinstance(step, Conv) and not step.groups == len(step.weight) == step.shape[0]:
         return "map"
-    window = step.weight.shape[2:] if isinstance(step, Conv) else step.kernel
-    if window[0] <= step.stride[0] and window[1] <= step.stride[1]:
+    if _apart(step):
         return "call"
-    return "line" if k == len(steps) - 1 or reading(steps, k + 1) != "call" else "map"
+    # A line is filled by calls, which read a map: a line of lines is not, nor is a value of a line that is called.
+    called = k + 1 < len(steps) and _apart(steps[k + 1]) and reading(steps[k:], 1) == "call"
+    return "map" if called or reading(steps, k - 1) == "line" else "line"
+
+
+def _apart(step: Step) -> bool:
+    """Whether the windows of a step do not overlap, so that it reads every value once."""
+    if isinstance(step, Trees):
+        return False
+    window = step.weight.shape[2:] if isinstance(step, Conv) else step.kernel
+    return window[0] <= step.stride[0] and window[1] <= step.stride[1]
 
 
 def _loops(steps: Sequence[Step], k: int, how: str, x: str, store: str) -> str:

@@ -46,8 +46,7 @@ def _rows(layer: Any, last: bool) -> Tensor:
         return (torch.arange(len(layer.weight)) * (not last)).repeat_interleave(layer.weight[0].numel())
     if isinstance(layer, PlacedLayer) and layer._placement is not None:
         rows = torch.empty(layer.weight.numel(), dtype=torch.long)
-        for number, part in enumerate(layer._placement.split(torch.arange(len(rows)), None)[:2]):
-            assert part is not None
+        for number, (part, _) in enumerate(layer._placement.filters(torch.arange(len(rows)), None)):
             filters = torch.arange(len(part)) + number * len(part)
             rows[part.reshape(-1)] = filters.repeat_interleave(part[0].numel())
         return rows

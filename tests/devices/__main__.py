@@ -27,7 +27,12 @@ ARM = ["arm-none-eabi-gcc", "-mthumb", "-std=gnu99", "-Os", "-ffunction-sections
 LINK = ["-nostartfiles", "-Wl,--gc-sections", f"-L{HERE}", "-specs=nosys.specs"]
 AVR = ["avr-gcc", "-mmcu=atmega328p", "-std=gnu99", "-Os", "-ffunction-sections", "-Wl,--gc-sections"]
 CORES = {"Cortex-M4": ("cortex-m4", "m4.ld", "mps2-an386"), "Cortex-M0+": ("cortex-m0plus", "m0.ld", "microbit")}
-MODELS = {"deep": "dendritic", "single": "dendritic-single", "cnn": "cnn"}
+MODELS = {
+    "deep": {"name": "dendritic", "budget": "2k", "depth": 2},
+    "single": {"name": "dendritic-single", "budget": "2k"},
+    "cnn": {"name": "conv-network", "hidden": [5, 7, 10], "stage": "plain", "depth": 1, "places": 2, "pool": 3},
+}
+"""Arguments of `create_model`."""
 BARS = {("deep", "Cortex-M4"): (4096, 2048, None), ("single", "Cortex-M4"): (3072, 256, 300_000)}
 """Most flash, RAM and instructions."""
 STUB = "#include <stdint.h>\nint model_classify(const uint8_t *x) { return *x; }\n"
@@ -103,7 +108,7 @@ def trained(name, folder, split):
     path = folder / name
     if not path.is_dir():
         torch.manual_seed(0)
-        model = create_model(MODELS[name], in_features=784, image_shape=(1, 28, 28), budget="2k")
+        model = create_model(**MODELS[name], in_features=784, image_shape=(1, 28, 28))
         recipe = {"optimizer": "adamw", "schedule": "one-cycle", "lr": 0.03, "batch_size": 256}
         fit(model, split, FitConfig(epochs=10, **recipe))
         save(model, path)
