@@ -175,7 +175,7 @@ def _apart(step: Step) -> bool:
     if isinstance(step, Trees):
         return False
     window = step.weight.shape[2:] if isinstance(step, Conv) else step.kernel
-    return window[0] <= step.stride[0] and window[1] <= step.stride[1]
+    return bool(window[0] <= step.stride[0] and window[1] <= step.stride[1])
 
 
 def _loops(steps: Sequence[Step], k: int, how: str, x: str, store: str) -> str:
