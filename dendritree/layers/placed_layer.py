@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from ..errors import OptionError, check_one_of
 from ..ops import Plan, check_dense, make_plan
+from ..ops.normalize import normalize
 from ..randomness import dropout as drop
 from ..randomness import generator_on
 from ..tree import Forest, IntArray
@@ -196,9 +197,10 @@ class PlacedLayer(ForestLayer):
         padding, images = self._padded(images)
         y: Tensor = convolve(images, dendrites, shift, padding=padding)
         for level, (weight, bias) in enumerate(higher, 1):
-            y = y if self.dendrite_norm is None else self.dendrite_norm[level - 1](y)
             stride = self.stride if level == len(higher) else 1
-            y = convolve(self.activation(y), weight, bias, stride, groups=self.out_channels)
+            norm = None if self.dendrite_norm is None else self.dendrite_norm[level - 1]
+            y = self.activation(y) if norm is None else normalize(y, norm, self.activation)
+            y = convolve(y, weight, bias, stride, groups=self.out_channels)
         y = self.activation(y) if self.root_activation else y
         return y if y.dim() == x.dim() else y.reshape(*x.shape[: -axes - 1], *y.shape[1:])
 

@@ -17,7 +17,7 @@ from .patches import PatchGrid
 from .plan import Plan
 from .program import Program, Sizes
 
-__all__ = ["dendritic", "is_transformed", "obstacle", "traced"]
+__all__ = ["dendritic", "has_hooks", "is_transformed", "kind_of", "obstacle", "traced"]
 
 ACTIVATIONS: dict[Any, str] = {
     nn.LeakyReLU: "LeakyReLU",
@@ -82,6 +82,19 @@ def is_transformed(*tensors: Tensor) -> bool:
     )
 
 
+def has_hooks(module: nn.Module) -> bool:
+    """Whether a module has hooks, so that it must be called.
+
+    >>> has_hooks(nn.ReLU())
+    False
+    """
+    attributes = module.__dict__
+    for name in HOOKS:  # a generator would cost more than the rest
+        if attributes[name]:
+            return True
+    return False
+
+
 def kind_of(activation: Any) -> str | None:
     """The kernels' name of an activation; None if they do not support it or must not replace it."""
     if not isinstance(activation, nn.Module):
@@ -89,9 +102,8 @@ def kind_of(activation: Any) -> str | None:
     attributes, kind = activation.__dict__, type(activation)  # older versions of torch cannot trace `vars`
     if "forward" in attributes or FORWARDS.get(kind) is not kind.forward:
         return None
-    for name in HOOKS:
-        if attributes[name]:
-            return None
+    if has_hooks(activation):
+        return None
     if isinstance(activation, nn.LeakyReLU) and not activation.negative_slope > 0:
         return None  # the kernels derive the slope from the sign of the output
     if isinstance(activation, nn.GELU) and activation.approximate != "none":

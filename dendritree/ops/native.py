@@ -12,7 +12,7 @@ import torch
 from ..errors import check_one_of
 from .sheets import Sheet
 
-__all__ = ["DenseCall", "Kernels", "TreeCall", "kernels", "missing", "warn_if_missing", "workers_for"]
+__all__ = ["DenseCall", "Kernels", "NormCall", "TreeCall", "kernels", "missing", "warn_if_missing", "workers_for"]
 
 FILE = Path(__file__).parent / "cpu" / "libdendritree.so"
 
@@ -71,6 +71,19 @@ class DenseCall(ctypes.Structure):
     ]
 
 
+class NormCall(ctypes.Structure):
+    """The struct `NormCall` of `cpu/kernels.hpp`."""
+
+    _fields_ = [
+        *_integers("step"),
+        *_pointers("x gy weight bias out moments gw gb rows sums"),
+        *_integers("pixels channels period chunk chunks kind"),
+        ("slope", ctypes.c_double),
+        ("eps", ctypes.c_double),
+        *_integers("taken"),
+    ]
+
+
 class Kernels:
     """The loaded library: its functions, the instruction set they use, and the threads they run on."""
 
@@ -78,7 +91,7 @@ class Kernels:
         library = ctypes.CDLL(str(file))
         library.dendritree_instruction_sets.restype = ctypes.c_char_p
         library.dendritree_size.restype = ctypes.c_int64
-        for which, struct in enumerate((TreeCall, DenseCall)):
+        for which, struct in enumerate((TreeCall, DenseCall, NormCall)):
             assert library.dendritree_size(which) == ctypes.sizeof(struct), f"{file} is not of this version"
         self.built, self.supported = (
             library.dendritree_instruction_sets(flag).decode().split() for flag in (False, True)
@@ -86,10 +99,10 @@ class Kernels:
         self.selected = os.environ.get("DENDRITREE_CPU") or self.supported[0]
         check_one_of("DENDRITREE_CPU on this machine", self.selected, self.supported)
         library.dendritree_select(self.selected.encode())
-        self.forward, self.backward, self.dense = (
-            getattr(library, f"dendritree_{name}") for name in ("forward", "backward", "dense")
+        self.forward, self.backward, self.dense, self.normalize = (
+            getattr(library, f"dendritree_{name}") for name in ("forward", "backward", "dense", "normalize")
         )
-        for function in (self.forward, self.backward, self.dense):
+        for function in (self.forward, self.backward, self.dense, self.normalize):
             function.restype = None
             function.argtypes = [ctypes.c_void_p, *[ctypes.c_int] * (2 if function is self.dense else 3)]
         library.dendritree_use_openmp.argtypes = [ctypes.c_void_p]

@@ -22,6 +22,7 @@ from .config import FitConfig, make_optimizer, make_scheduler
 from .examples import Examples, Split, split_to_fit
 from .history import Callback, Epoch, History, Run
 from .losses import LOSSES, Loss, check_output, check_split, check_targets, smooth_labels
+from .memory import memory_kept
 from .progress import show_progress
 from .quantization import rounded
 
@@ -98,7 +99,7 @@ def fit(
     after_epoch: list[Callback] = [*callbacks]
     after_epoch += [] if saver is None else [saver]
     after_epoch += [show_progress] if verbose else []
-    with modes_kept(model), seeded(config.seed, device):
+    with modes_kept(model), seeded(config.seed, device), memory_kept():
         if saver is not None:
             saver.resume()
         best = history.best if history.epochs else None
@@ -161,9 +162,11 @@ def _train_epoch(
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, examples: Examples, loss: str = "cross-entropy", batch_size: int = 4096
+    model: nn.Module, examples: Examples, loss: str = "cross-entropy", batch_size: int | None = None
 ) -> tuple[float, float]:
     """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
+
+    By default, batches hold fewer examples the larger an example is: maps of images then stay in the caches.
 
     >>> from dendritree.models import Perceptrons
     >>> examples = Examples(torch.randn(20, 64), torch.arange(20) % 10)
@@ -172,9 +175,11 @@ def evaluate(
     True
     """
     figures = LOSSES[check_one_of("loss", loss, LOSSES)]
-    batch_size = check_int("batch_size", batch_size)
     if not len(examples):
         raise OptionError("evaluate needs at least one example: got none")
+    if batch_size is None:
+        batch_size = max(64, AT_ONCE * len(examples) // max(1, examples.x.numel()))
+    batch_size = check_int("batch_size", batch_size)
     check_targets(examples.y, loss)
     sums = _Sums(figures)
     with evaluating(model):

@@ -103,7 +103,9 @@ void run(void (*work)(void *), void *call, int threads) {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int64_t dendritree_size(int which) { return which ? int64_t(sizeof(DenseCall)) : int64_t(sizeof(Call)); }
+EXPORT int64_t dendritree_size(int which) {
+    return int64_t(which == 0 ? sizeof(Call) : which == 1 ? sizeof(DenseCall) : sizeof(NormCall));
+}
 
 // The names of the instruction sets, separated by spaces, the best first.
 EXPORT const char *dendritree_instruction_sets(int only_supported) {
@@ -141,3 +143,14 @@ EXPORT void dendritree_backward(Call *call, int is_double, int lanes, int thread
     run(selected->backward[is_double][lanes], call, threads);
 }
 EXPORT void dendritree_dense(DenseCall *call, int is_double, int threads) { run(selected->dense[is_double], call, threads); }
+EXPORT void dendritree_normalize(NormCall *call, int is_double, int is_backward, int threads) {
+    const auto take = [&](NormStep step, int workers) {
+        call->step = step;
+        call->taken = 0;
+        run(selected->normalize[is_double], call, workers);
+    };
+    if (is_backward) take(PREPARE_GRADIENTS, 1);
+    take(is_backward ? GRADIENT_SUMS : MOMENTS, threads);
+    take(is_backward ? COMBINE_GRADIENTS : COMBINE_MOMENTS, 1);
+    take(is_backward ? APPLY_GRADIENTS : APPLY, threads);
+}
