@@ -30,7 +30,7 @@ SEARCHED: dict[str, tuple[dict[str, Any], tuple[float, ...], float, float]] = {
     "deep": ({"stage": "dendritic", "depth": 3, "activation": "relu"}, (1.0, 1.4, 1.96), 0.021, 0.05),
     "cnn": ({"stage": "plain", "depth": 2, "places": 2, "activation": "silu"}, (1.0, 2.0, 4.0), 0.038, 0.05),
 }
-"""Options, widths, learning rate and weight decay that were best with 18,000 parameters (docs/comparison/deep/cifar10)."""
+"""Options, widths, learning rate and weight decay that were best with 18,000 parameters."""
 RATES = {"deep": (0.01, 0.02, 0.03), "cnn": (0.01, 0.02, 0.04), "resnet8": (0.005, 0.01, 0.02)}
 FIELDS = ("part", "family", "parameters", "multiply_adds", "lr", "epochs", "seed", "val_acc", "test_acc", "seconds")
 
@@ -50,6 +50,7 @@ class Residual(nn.Module):
         self.past = nn.Identity() if stride == 1 else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Maps of `outputs` channels."""
         return torch.relu(self.body(x) + self.past(x))
 
 
@@ -84,8 +85,8 @@ def run(out: Path, part: str, family: str, *, lr: float, epochs: int, seed: int,
         return float(found[0]["val_acc"])
     torch.manual_seed(1000 + seed)
     data, net = load_dataset("cifar10").scaled(), make(family, budget)
-    config = FitConfig(epochs=epochs, lr=lr, optimizer="adamw", schedule="one-cycle", batch_size=256, seed=seed, flips=True,
-                       **options)  # fmt: skip
+    options |= {"optimizer": "adamw", "schedule": "one-cycle", "batch_size": 256, "flips": True}
+    config = FitConfig(epochs=epochs, lr=lr, seed=seed, **options)
     with torch_threads(1):
         history = fit(net, data, config, verbose=True)
         val, test = history.best.val_acc, "" if part == "rate" else f"{evaluate(net, data.test)[1]:.4f}"

@@ -1,4 +1,4 @@
-"""Build the kernels with sanitizers and run the fuzzers of layers and convolutions on them: `make sanitize MINUTES=5`.
+"""Build the kernels with sanitizers and run the fuzzers of what they compute on them: `make sanitize MINUTES=5`.
 
 First AddressSanitizer and UndefinedBehaviorSanitizer, then ThreadSanitizer. For the latter the kernels run on our own
 threads, since an OpenMP library is not instrumented. A report ends the run.
@@ -39,7 +39,7 @@ def sanitize(sanitizers: str, minutes: float, folder: Path) -> None:
     preloaded = " ".join(library(name) for name in RUNS[sanitizers])
     # Without random addresses, which ThreadSanitizer may not find room in.
     command = ["setarch", platform.machine(), "-R", str(python), str(ROOT / "tests" / "fuzz")]
-    command += ["--only", "layers", "convolutions", "--minutes", str(minutes)]
+    command += ["--only", "layers", "convolutions", "norms", "--minutes", str(minutes)]
     variables = {**os.environ, **OPTIONS, "LD_PRELOAD": preloaded, "OMP_NUM_THREADS": "2"}
     subprocess.run(command, cwd=folder, env=variables, check=True)
     print(f"ok: no report of {sanitizers}", flush=True)  # noqa: T201

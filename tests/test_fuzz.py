@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 FUZZ = Path(__file__).parent / "fuzz"
-SEEDS = {"layers": range(6), "convolutions": range(4), "neurons": range(6), "damage": range(30), "stops": range(3)}
+SEEDS = {
+    "layers": range(6),
+    "convolutions": range(4),
+    "norms": range(6),
+    "neurons": range(6),
+    "damage": range(30),
+    "stops": range(3),
+}
 
 
 @pytest.mark.parametrize("kind", SEEDS)

@@ -89,7 +89,7 @@ def has_hooks(module: nn.Module) -> bool:
     False
     """
     attributes = module.__dict__
-    for name in HOOKS:  # a generator would cost more than the rest
+    for name in HOOKS:  # noqa: SIM110 - a generator would cost more than the rest
         if attributes[name]:
             return True
     return False

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
-KINDS = ("layers", "convolutions", "neurons", "damage", "stops")
+KINDS = ("layers", "convolutions", "norms", "neurons", "damage", "stops")
 PATIENCE = 300
 """Seconds after which a case hangs."""
 
