@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import fx, nn
 
+from ..layers.images import Stages
 from .perceptrons import Perceptron, is_perceptron
 
 Block: TypeAlias = tuple[Perceptron, ...]
@@ -208,7 +209,7 @@ def _named(model: nn.Module) -> Iterator[list[str]]:
 
 def is_plain_sequential(module: nn.Module) -> bool:
     """Whether it is an `nn.Sequential` that runs its modules one after another."""
-    return isinstance(module, nn.Sequential) and getattr(module.forward, "__func__", None) is nn.Sequential.forward
+    return getattr(module.forward, "__func__", None) in (nn.Sequential.forward, Stages.forward)
 
 
 def _uses_hidden_size(holder: nn.Module, layers: Sequence[nn.Module]) -> bool:

@@ -59,8 +59,8 @@ def lower(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Netwo
 
 def _parts(model: nn.Module) -> Iterator[nn.Module]:
     """The modules that inputs run through."""
-    if type(model).forward is nn.Sequential.forward and not how_changed(model):
-        for part in model:  # type: ignore[attr-defined]
+    if isinstance(model, nn.Sequential) and not how_changed(model):
+        for part in model:
             yield from _parts(part)
     elif isinstance(model, Chain) and not how_changed(model):
         for part in [*model.chain(), model.output]:

@@ -1,4 +1,4 @@
-"""The first step of a network on images: rows of pixels as images."""
+"""The steps of a network on images: rows of pixels as images, and the stages after them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..errors import ShapeError
 from ..ops import check_dense
+from ..ops.normalize import normalize
 
 
 class Images(nn.Module):
@@ -46,3 +47,21 @@ class Images(nn.Module):
             _, height, width = self.image_shape
             return images.contiguous().as_strided(images.shape, (height * width, 1, width, 1))
         return images.contiguous(memory_format=torch.channels_last)
+
+
+class Stages(nn.Sequential):
+    """An `nn.Sequential` that computes batch normalization and the activation after it together, where that is faster.
+
+    Example:
+        >>> steps = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()
+        >>> Stages(*steps)(torch.randn(5, 3, 9, 9)).shape
+        torch.Size([5, 8, 7, 7])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the modules return, one after the other."""
+        steps = iter(self)
+        for step in steps:
+            after = next(steps, None) if isinstance(step, nn.BatchNorm2d) else None
+            x = step(x) if after is None else normalize(x, step, after)
+        return x

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..errors import OptionError, ShapeError, check_one_of
 from ..layers import DendriticConv1d, DendriticConv2d, DendriticLayer, trace
-from ..layers.images import Images
+from ..layers.images import Images, Stages
 from ..layers.linear import BatchNorm, Dropout, Linear
 from ..ops import check_dense
 
@@ -70,7 +70,7 @@ ON_MAPS: tuple[type[nn.Module], ...] = (
 )  # fmt: skip
 """Steps that are linear in images or sequences in evaluation mode, up to a constant."""
 KNOWN: tuple[type[nn.Module], ...] = (
-    Chain, nn.Sequential, DendriticLayer, DendriticConv1d, DendriticConv2d, Linear, nn.Linear, Dropout, *PASSES,
+    Chain, Stages, nn.Sequential, DendriticLayer, DendriticConv1d, DendriticConv2d, Linear, nn.Linear, Dropout, *PASSES,
     BatchNorm, nn.BatchNorm1d, nn.LayerNorm, nn.RMSNorm, *ON_MAPS,
 )  # fmt: skip
 """Modules whose forward is known, a subclass before its base."""

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import OptionError, ShapeError, check_int, check_one_of
 from ..layers import DendriticConv2d
 from ..layers.activation import Activation, make_activation
-from ..layers.images import Images
+from ..layers.images import Images, Stages
 from ..layers.linear import make_linear
-from ..ops.normalize import normalize
 from ..randomness import generator_on
 from ..wiring.image_orders import check_image_shape, image_of
 from .network import Network, between, check_sizes
@@ -113,19 +112,8 @@ class ConvNetwork(Network):
         features = channels * size[0] * size[1]
         steps += [nn.Flatten(), *between(features, None, dropout, device, dtype)]
         super().__init__(steps, make_linear(features, outputs, device, dtype), output)
-        self.hidden = _Stages(*steps)
+        self.hidden = Stages(*steps)
         self.in_features, self.image_shape = inputs, shape
-
-
-class _Stages(nn.Sequential):
-    """Modules in sequence; normalization and the activation after it are computed together where that is faster."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """What the modules return, one after the other."""
-        rest = iter(self)
-        for module in rest:
-            x = normalize(x, module, next(rest)) if isinstance(module, nn.BatchNorm2d) else module(x)
-        return x
 
 
 # ----------------------------------------------------------------------------------------------------------- stages

@@ -172,7 +172,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
     def _train(self, model: nn.Module, split: Split, config: FitConfig, **options: Any) -> History:
         """Train the network or its committee."""
-        with torch_threads(self.threads), own_draws(config.seed):  # torch's generator is shared by all threads
+        with own_draws(config.seed):  # torch's generator is shared by all threads
             history = fit(model, split, config, **options)
         if history.interrupted:
             raise KeyboardInterrupt
@@ -216,7 +216,8 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return no_leftover(rows, check_int("batch_size", self.batch_size, least=2))
 
     def _config(self, **options: Any) -> FitConfig:
-        return FitConfig(loss=self._head()[1], optimizer="adamw", lr=self.lr, weight_decay=self.weight_decay, **options)
+        options |= {"loss": self._head()[1], "threads": self.threads}
+        return FitConfig(optimizer="adamw", lr=self.lr, weight_decay=self.weight_decay, **options)
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
         return make_optimizer(self.network_, self._config())

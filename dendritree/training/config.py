@@ -51,6 +51,9 @@ class FitConfig:
     fine-tune a trained model for integers; the model is left with rounded weights."""
     seed: int = 0
     """Determines the order of examples, and dropout."""
+    threads: int | None = 1
+    """Threads of torch on the CPU; None keeps their number. One is the default because a result's last bits depend on
+    the number, small networks gain nothing from more, and on a busy machine several wait for each other."""
     restore_best: bool = True
     """Leave the model with the weights of its best epoch by validation loss; otherwise with those of the last."""
 
@@ -61,6 +64,8 @@ class FitConfig:
         object.__setattr__(self, "epochs", check_int("epochs", self.epochs))
         if self.batch_size is not None:
             object.__setattr__(self, "batch_size", check_int("batch_size", self.batch_size))
+        if self.threads is not None:
+            object.__setattr__(self, "threads", check_int("threads", self.threads))
         object.__setattr__(self, "seed", check_int("seed", self.seed, least=0))
         if self.seed >= 2**63:
             raise OptionError(f"seed must be less than 2**63: got {self.seed}")

@@ -25,6 +25,7 @@ from .losses import LOSSES, Loss, check_output, check_split, check_targets, smoo
 from .memory import memory_kept
 from .progress import show_progress
 from .quantization import rounded
+from .threads import torch_threads
 
 AT_ONCE = 1 << 18
 """Numbers that are copied or counted at once, from several batches: for small batches the overhead exceeds the work."""
@@ -99,7 +100,7 @@ def fit(
     after_epoch: list[Callback] = [*callbacks]
     after_epoch += [] if saver is None else [saver]
     after_epoch += [show_progress] if verbose else []
-    with modes_kept(model), seeded(config.seed, device), memory_kept():
+    with modes_kept(model), seeded(config.seed, device), torch_threads(config.threads), memory_kept():
         if saver is not None:
             saver.resume()
         best = history.best if history.epochs else None

@@ -11,13 +11,16 @@ from ..errors import check_int
 
 
 @contextlib.contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Run a block with this many threads of torch, and restore the number afterwards.
+def torch_threads(count: int | None) -> Iterator[None]:
+    """Run a block with this many threads of torch, and restore the number afterwards; None changes nothing.
 
     >>> with torch_threads(1):
     ...     torch.get_num_threads()
     1
     """
+    if count is None:
+        yield
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(check_int("threads", count))
     try:
