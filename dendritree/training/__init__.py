@@ -5,6 +5,7 @@ from .examples import Examples, Split
 from .history import Callback, EarlyStopping, Epoch, History, Run
 from .loop import evaluate, fit
 from .losses import LOSSES, Loss
+from .memory import memory_kept
 
 __all__ = [
     "LOSSES",
@@ -22,4 +23,5 @@ __all__ = [
     "evaluate",
     "fit",
     "make_optimizer",
+    "memory_kept",
 ]

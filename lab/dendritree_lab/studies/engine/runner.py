@@ -51,13 +51,6 @@ LOSSES_IN_A_ROW = 3
 """How many times in a row workers may die without a job being finished before we give up."""
 SILENCE = 10.0
 """Seconds without a response from a Dask scheduler after which it counts as lost."""
-WORKER_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(2**30),
-    "MALLOC_TRIM_THRESHOLD_": str(2**32),
-}
-"""Of local processes. By default glibc returns every block of more than 32 MB to the system when it is freed, and a
-step of a wide convolution spends up to half of its time getting pages of zeros back."""
 _TORCH = threading.Lock()
 """One job at a time per process: torch's random state is global to it, and a Dask worker may have several threads."""
 
@@ -175,7 +168,7 @@ class Workers:
 
         # loky takes a worker that has loaded a data set for one that leaks, and replaces it; no job is lost.
         warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
-        options = {"initializer": _begin_worker, "initargs": (os.getpid(),), "env": WORKER_ENVIRONMENT}
+        options = {"initializer": _begin_worker, "initargs": (os.getpid(),), "env": {"OMP_NUM_THREADS": "1"}}
         executor: Executor = loky.ProcessPoolExecutor(self.count, **options)
         return executor
 
