@@ -91,7 +91,7 @@ def _multiply_adds(model: nn.Module, input_shape: tuple[int, ...] | None) -> dic
         elif isinstance(module, CONVOLUTIONS):
             done = output.numel() * module.weight[0].numel()
         elif any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
-            return  # not known
+            return  # unknown
         done_by[module] = done_by.get(module, 0) + done
 
     hooks = [module.register_forward_hook(add) for _, module in _counted(model, "", set())]

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class DendritreeError(ValueError):
-    """Anything dendritree rejects; catch this to catch all of them."""
+    """Base class of all errors that dendritree raises."""
 
 
 class ShapeError(DendritreeError):
@@ -46,7 +46,7 @@ class OptionError(DendritreeError):
 
 
 class DeviceError(DendritreeError, RuntimeError):
-    """Tensors that must be on one device and are not; a RuntimeError, as PyTorch's own layers raise."""
+    """Tensors that must be on one device but are not; also a RuntimeError, as PyTorch's own layers raise."""
 
 
 class FormatError(DendritreeError):
@@ -58,7 +58,7 @@ class MissingDataError(DendritreeError, FileNotFoundError):
 
 
 class MissingExtraError(DendritreeError, ImportError):
-    """An optional package is not installed."""
+    """An optional package that is not installed."""
 
 
 def check_int(name: str, value: Any, *, least: int = 1) -> int:

@@ -51,7 +51,7 @@ def own_draws(seed: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed what a block draws from and restore it afterwards: new generators within `own_draws`, else torch's."""
+    """Seed the generators of a block and restore them afterwards: new ones within `own_draws`, else torch's."""
     if _OWN.get() is not None:
         with own_draws(seed):
             yield
@@ -68,7 +68,7 @@ def generator_on(device: torch.device) -> torch.Generator | None:
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """`F.dropout` with our generator, which it cannot take; on the CPU the result is bitwise the same."""
+    """`F.dropout` with our generator, which it does not accept; on the CPU, results are bit-identical."""
     generator = generator_on(x.device)
     if generator is None or not (training and p):
         return F.dropout(x, p, training)

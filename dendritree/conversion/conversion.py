@@ -35,36 +35,35 @@ def convert(
     convolutions: bool = False,
     dry_run: bool = False,
 ) -> tuple[nn.Module, ConversionReport]:
-    """A copy of a model with trees in place of its feed-forward blocks, and a report of what was done.
+    """A copy of a model with trees in place of its feed-forward blocks, and a report of the changes.
 
     A feed-forward block, two or more linear layers with activations between, becomes hidden dendritic neurons and a
-    linear read-out: the hidden width is what the budget allows, and the model's own activation is that of the somas.
-    Unless `where` names other layers, these blocks and the head of a CNN are all that is replaced: the projections of
-    attention, poolers and classifiers stay. A single `nn.Linear`, or `Conv1D` of transformers, becomes as many trees
-    with linear roots, of as many synapses as the budget allows. With `convolutions=True`, an `nn.Conv2d` or `nn.Conv1d`
+    linear read-out: the budget determines the hidden width, and the somas use the model's own activation. Unless
+    `where` names other layers, only these blocks and the head of a CNN are replaced: attention projections, poolers and
+    classifiers stay. A single `nn.Linear`, or `Conv1D` of transformers, becomes as many trees with linear roots as it
+    has outputs, with as many synapses as the budget allows. With `convolutions=True`, an `nn.Conv2d` or `nn.Conv1d`
     becomes a `DendriticConv2d` or `DendriticConv1d` with as many filters, each a tree over a part of its patch.
     Shapes, device, dtype, training mode and the names of modules stay. New weights are random, from torch's seed, on
     the scale of those they replace, and they require gradients; the model then needs training, or `distill`.
 
     All other linear layers are left alone and listed in the report with the reason: those that were not selected, and
-    those that cannot be swapped, which are shared modules, tied weights, weights that other code reads directly
-    (attention's `out_proj`), computed, lazy or quantized weights, layers with hooks, and layers too small for their
-    budget. If `where` names such a layer in full, an error is raised.
+    those that cannot be swapped: shared modules, tied weights, weights that other code reads directly (attention's
+    `out_proj`), computed, lazy or quantized weights, layers with hooks, and layers too small for their budget. If
+    `where` names such a layer in full, an error is raised.
 
     Args:
         model: any model; it is not changed.
         where: which modules: a shell pattern on dotted names (`"*.mlp.*"`, or `"*"` for every linear layer), a class of
             modules, a function `(name, module) -> bool`, or a list of these. A module selects everything inside it. By
             default the feed-forward blocks and the head of a CNN.
-        budget: parameters of the new modules: a share in (0, 1] of those they replace, as a float, or a number for
-            all of them together (`9000`, `"9k"`), in proportion to what they have now. Never exceeded.
-        wiring: which inputs a tree reads, as in `DendriticLayer`; by default dealt from shuffled decks, so that all
-            inputs are read about equally often; or `"strided"` or `"local"`. Second hidden layers are always wired at
-            random.
-        branching: of the trees, as in `DendriticLayer`; `"auto"` has four dendrites of eight synapses for the hidden
-            neurons of an MLP, and two levels near the square root of the fan-in for single layers.
-        convolutions: whether convolutions are converted too, among the modules that `where` selects.
-        dry_run: only report; the model that is returned is the given one.
+        budget: maximum number of parameters of the new modules: a share in (0, 1] of those they replace, as a float, or
+            a number for all of them together (`9000`, `"9k"`), divided in proportion to their current sizes.
+        wiring: which inputs a tree reads, as in `DendriticLayer`: `"random"` (all inputs are read about equally often),
+            `"strided"` or `"local"`. Second hidden layers are always wired at random.
+        branching: branching of the trees, as in `DendriticLayer`; `"auto"` means four dendrites of eight synapses for
+            the hidden neurons of an MLP, and two levels near the square root of the fan-in for single layers.
+        convolutions: whether to convert convolutions too, among the modules that `where` selects.
+        dry_run: only report; the given model is returned unchanged.
 
     Example:
         >>> mlp = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
@@ -107,7 +106,7 @@ def convert(
     try:
         converted = copy.deepcopy(model)
     except (RuntimeError, TypeError, AttributeError) as error:
-        raise OptionError(f"the model must be one that copy.deepcopy can copy: {error}") from error
+        raise OptionError(f"the model must support copy.deepcopy: {error}") from error
     return put_in(converted, {name: new for each in replacements for name, new in each.build().items()}), report
 
 

@@ -124,7 +124,7 @@ def _record(flow: Flow, name: str, module: nn.Module) -> None:
     prefix = f"{name}." if name else ""
     try:
         graph = _trace(module)
-    except Exception:  # forward passes are anybody's code: they may raise anything
+    except Exception:  # forward passes may contain any code and raise any error
         flow.untraced.add(name)
         return
     for node in graph.nodes:
@@ -140,7 +140,7 @@ def _trace(module: nn.Module) -> fx.Graph:
         raise TypeError("it was replaced on the object")
     parameters = inspect.signature(type(module).forward).parameters
     defaults = {each.name: each.default for each in parameters.values() if isinstance(each.default, Plain)}
-    # A forward pass may draw random numbers, and may set attributes: those of a shallow copy.
+    # A forward pass may draw random numbers and set attributes, here those of a shallow copy.
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _Tracer().trace(copy.copy(module), defaults)
@@ -184,7 +184,7 @@ def group(model: nn.Module, perceptrons: Mapping[str, Perceptron], flow: Flow) -
 def feed_forward(model: nn.Module, blocks: Sequence[Block], unfit: Iterable[str]) -> tuple[list[Block], dict[str, str]]:
     """The blocks that are replaced by default, and the reason why others are not, by layer name.
 
-    These are MLPs, convolutions if they were asked for, and the head of a CNN: the only other linear layer of a model
+    These are MLPs, convolutions if requested, and the head of a CNN: the only other linear layer of a model
     with convolutions. A model that is one layer is replaced too.
 
     Args:

@@ -56,7 +56,7 @@ class Perceptron:
 
     @property
     def patch(self) -> tuple[int, int, int] | None:
-        """(channels, height, width) of what a filter reads; None if it is no convolution."""
+        """(channels, height, width) of what a filter reads; None if it is not a convolution."""
         return (self.module.in_channels, *(1, *self.module.kernel_size)[-2:]) if self.is_convolution else None
 
     @property

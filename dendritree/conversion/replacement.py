@@ -1,4 +1,4 @@
-"""Replacements of perceptrons: choose widths and fan-ins for a budget, build them, and put them into the model.
+"""Replacements of perceptrons: fit widths and fan-ins to a budget, build the layers, and put them into the model.
 
 Sizes are computed before anything is built. New weights have the scale of those they replace.
 """
@@ -163,7 +163,7 @@ def put_in(model: nn.Module, modules: dict[str, nn.Module]) -> nn.Module:
             # In evaluation mode it passes its weight matrices to one fused kernel, unless that lacks the activation
             parent.activation_relu_or_gelu = 0
         for length in range(len(parts)):
-            # A model of ours is no longer what its name and arguments build: `save` must not write them
+            # Its name and arguments no longer build a model of ours: `save` must not write them
             for key in ("model_name", "model_arguments"):
                 vars(model.get_submodule(".".join(parts[:length]))).pop(key, None)
     for encoder in (module for module in model.modules() if isinstance(module, nn.TransformerEncoder)):
@@ -247,7 +247,7 @@ def _fan_in_is_free(branching: Branching) -> bool:
 
 def _trees(like: Perceptron, ins: int, outs: int, branching: Any, fan_in: int | None, wiring: Wiring) -> Trees:
     """A layer of trees as `DendriticLayer` would grow them, with biases if the perceptron has any."""
-    if hasattr(wiring, "image_shape"):  # raises for inputs that are no image: the layer is left alone
+    if hasattr(wiring, "image_shape"):  # raises for inputs that are not an image: the layer is left alone
         image_of(wiring.image_shape or like.patch, ins, wiring.name)
     if is_nested(branching):
         tree = Forest.nested(branching)

@@ -57,7 +57,7 @@ class ModelExplanation:
     """Its outputs for the reference input, shape (..., outputs)."""
     inputs: Tensor
     """The contribution of each input to each output, shape (..., outputs, in_features); with `nn.Flatten` the inputs
-    have their shape."""
+    keep their shape."""
     layers: tuple[Explanation, ...] = field(repr=False)
     """The explanation of each dendritic layer: contributions to its own neurons."""
     effects: tuple[Tensor, ...] = field(repr=False)
@@ -75,7 +75,7 @@ class ModelExplanation:
         """
         if not self.names:
             raise OptionError(
-                "contributions by name are those of an estimator or of a table; see inputs: got a network"
+                "contributions by name require an estimator or a table model: got a network; see its inputs"
             )
         if isinstance(output, str):
             output = self.outputs.index(check_one_of("output", output, self.outputs))

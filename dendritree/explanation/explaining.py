@@ -41,12 +41,12 @@ def explain(model: Any, x: Any, reference: Any = None) -> Any: ...
 def explain(model: Any, x: Any, reference: Any = None) -> Explanation | ModelExplanation:
     """Decompose the outputs of a layer or a model into contributions of inputs, synapses and dendrites, and a baseline.
 
-    The model is evaluated in evaluation mode, and is not changed. A model whose contributions would not add up to its
-    output raises an error.
+    The model runs in evaluation mode and is not changed. A model whose contributions would not add up to its output is
+    rejected.
 
     Args:
         model: a `DendriticLayer`; an `nn.Sequential` of dendritic and linear layers, norms, `nn.Flatten`, dropout and
-            activations, also of convolutions with average pooling; or a model that is a `Chain` of these, such as
+            activations, and of convolutions with average pooling; or a model that is a `Chain` of these, such as
             `MLNClassifier`, `DendriticNetwork`, a dendritic `ConvNetwork`, `DenseNetwork`, `MLP` and `Perceptrons`.
             Subclasses with their own forward and modules with forward hooks are rejected. Or an object that holds a
             network: a fitted `DendriticClassifier` or `DendriticRegressor`, or a table model. These are explained by

@@ -1,4 +1,4 @@
-"""`to_c`: a model as one C99 file for small devices, checked before it is kept."""
+"""`to_c`: a model as one C99 file for small devices, checked before it is written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOLERANCE = 1e-4
 ROUNDING = {8: 0.15, 4: 1.0}
 """Largest root mean square difference of scores in integers, relative to the spread of the scores, by bits."""
 CHECKED, RANDOM = 20_000, 256
-"""Most examples that a file is run on, and how many random inputs stand in for none."""
+"""Maximum number of examples that a file is run on, and of random inputs if there are none."""
 KEYWORDS = {"auto", "char", "const", "double", "float", "for", "if", "inline", "int", "long", "main", "return", "short",
             "signed", "static", "struct", "union", "unsigned", "void", "volatile", "while"}  # fmt: skip
 
@@ -48,11 +48,11 @@ class CFile:
     """Largest difference between the scores of the compiled file and of the model, relative to the largest score above
     1; None if no C compiler was found."""
     accuracy: tuple[float, float] | None
-    """Share of the examples with the right class, by the model and by the file; None without labels."""
+    """Accuracy on the examples, of the model and of the file; None without labels."""
     same_class: float | None
     """Share of the examples for which model and file agree on the class."""
     sizes: tuple[Sizes, ...]
-    """What it takes on this machine, and on devices whose compiler is on the PATH."""
+    """Flash and RAM on this machine, and on devices whose compiler is on the PATH."""
 
 
 def to_c(
@@ -68,20 +68,20 @@ def to_c(
     """Write a model in evaluation mode to one C99 file, for devices with a few kilobytes of memory.
 
     The file has no dependencies, uses no heap, and defines `void NAME_predict(const TYPE *x, float *scores)` and, for
-    classifiers, `int NAME_classify(const TYPE *x)`. Batch normalization is folded into weights, and wiring that is
-    regular is computed. If a C compiler is found, the file is compiled, run and compared with the model first; it is
-    not written if they differ.
+    classifiers, `int NAME_classify(const TYPE *x)`. Batch normalization is folded into weights, and regular wiring
+    is computed instead of stored. If a C compiler is found, the file is first compiled, run and compared with the
+    model; it is not written if they differ.
 
     Args:
         model: a network of dendritic and common layers, one after the other; a fitted `DendriticClassifier` or
             `DendriticRegressor` is exported with its scaling. Scores are those of the model; with `int8`, those before
             softmax or sigmoid at the end.
         path: the file, replaced if it exists. Its folder must exist.
-        int8: integers instead of floats: `x` are then bytes, from the smallest to the largest value of the examples
-            per channel, as pixels are; rows of an estimator remain floats.
-        bits: of a weight with `int8`: 8, or 4 for two weights in a byte.
-        examples: a batch of inputs. They determine the ranges of integers, and the file is compared on them.
-        labels: the class of each example, to state the accuracy.
+        int8: compute in integers instead of floats. `x` are then bytes that span the values of the examples per
+            channel, as pixels do; rows of an estimator remain floats.
+        bits: bits per weight with `int8`: 8, or 4 to pack two weights in a byte.
+        examples: a batch of inputs, which determines the integer ranges and on which the file is compared.
+        labels: the class of each example, to report the accuracy.
         name: prefix of the functions.
 
     Example:
@@ -93,7 +93,7 @@ def to_c(
     """
     target = Path(path)
     if not target.parent.is_dir() or target.is_dir():
-        raise OptionError(f"a C file must have a folder that exists: got {str(path)!r}")
+        raise OptionError(f"a C file must be written to a folder that exists: got {str(path)!r}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in KEYWORDS:
         raise OptionError(f"name must be lower-case letters, digits and _, as C allows: got {name!r}")
     if bits not in ROUNDING or (bits != 8 and not int8):
@@ -153,7 +153,7 @@ def _scores(model: nn.Module, network: Network | None, x: Tensor) -> NDArray[np.
 
 
 def raw_inputs(network: Network, x: Tensor) -> NDArray[np.generic]:
-    """Examples as the C file takes them."""
+    """Examples as the C file reads them."""
     if network.scale is None or network.zero is None or network.mean is not None:
         return x.reshape(len(x), -1).float().numpy()
     scale, zero = (each.reshape(-1, 1, 1) for each in (network.scale, network.zero))

@@ -1,4 +1,4 @@
-"""Numbers in C: constants, and numbers by index as a formula where they are regular."""
+"""Numbers in C: constants, and formulas for tables of regular numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def literal(value: float) -> str:
 
 
 def affine(variable: str, factor: int, shift: int = 0) -> str:
-    """`variable * factor + shift` without what does nothing.
+    """`variable * factor + shift` without redundant terms.
 
     >>> affine("i", 2, -1), affine("i", 1), affine("i", 0, 3)
     ('i * 2 - 1', 'i', '3')
@@ -31,7 +31,7 @@ def affine(variable: str, factor: int, shift: int = 0) -> str:
 
 
 def formula(values: Ints, variable: str) -> str | None:
-    """A C expression for numbers that rise evenly, also in rows, planes and so on of equal length; else None.
+    """A C expression for evenly spaced numbers, also in rows, planes and so on of equal length; None for others.
 
     >>> formula(np.array([3, 5, 7]), "n"), formula(np.array([0, 1, 2, 0, 1, 2]), "n"), formula(np.array([1, 4, 9]), "n")
     ('n * 2 + 3', '(n % 3)', None)
@@ -50,7 +50,7 @@ def formula(values: Ints, variable: str) -> str | None:
 
 
 def by_parts(values: Ints, variable: str, ends: list[int]) -> str | None:
-    """A formula for all values, or one for each part of them, the parts having these ends."""
+    """A formula for all values, or one per part, where parts end at `ends`; None if there is none."""
     whole = formula(values, variable)
     if whole is not None or not ends:
         return whole

@@ -1,4 +1,4 @@
-"""A C99 file of a network: a function per step for one of its values, and loops that store those read repeatedly."""
+"""A network as a C99 file: per step a function that computes one value, and loops that store values read repeatedly."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ SOFTMAX = """
 
 
 def c_source(network: Network, name: str, notes: Sequence[str]) -> str:
-    """The file. `notes` are lines of the comment at its head."""
+    """The C source; `notes` are lines of the comment at its head."""
     file, steps, kind = Functions(network), network.steps, network.ctype
     inputs, outputs, integers = math.prod(network.shape), math.prod(steps[-1].out), network.bits is not None
     x, body, sizes, turn = "x", [], [0, 0], 0  # two buffers take turns
@@ -152,8 +152,8 @@ def c_source(network: Network, name: str, notes: Sequence[str]) -> str:
 
 
 def reading(steps: Sequence[Step], k: int) -> str:
-    """How a step reads the one before it: a stored "map", rows of it in a "line", by a "call" for each value; a last
-    linear map is a "sum" of all values as they come."""
+    """How a step reads the one before it: as a stored "map", as rows stored in a "line", or by a "call" per value; a
+    last linear map adds up the values as they come, as a "sum"."""
     step, before = steps[k], steps[k - 1] if k else None
     if before is None:
         return "map"
@@ -165,7 +165,7 @@ def reading(steps: Sequence[Step], k: int) -> str:
         return "map"
     if _apart(step):
         return "call"
-    # A line is filled by calls, which read a map: a line of lines is not, nor is a value of a line that is called.
+    # A line is filled by calls that read a map: there are no lines of lines, nor calls that read a line.
     called = k + 1 < len(steps) and _apart(steps[k + 1]) and reading(steps[k:], 1) == "call"
     return "map" if called or reading(steps, k - 1) == "line" else "line"
 

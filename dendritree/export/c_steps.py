@@ -13,11 +13,11 @@ from .integers import NODE
 from .steps import Act, Conv, Network, Pool, Step, Trees, is_linear, is_scaling
 
 UNROLLED = 64
-"""Windows of up to this many inputs per channel are written out: loops over them would take twice the instructions."""
+"""Windows of up to this many inputs per channel are unrolled: loops over them would take twice the instructions."""
 SLOPE = 1024
 """Slopes of activations in integers are multiples of 1 / SLOPE."""
 INT_MAX = 32767
-"""What an int holds at least."""
+"""The largest value that every C int can hold."""
 
 CONV = """
 static $out f$k(const $given *x, int o, int i, int j)
@@ -120,10 +120,10 @@ class Functions:
         self.arrays: list[str] = []
         self.functions: list[str] = []
         self.shared: dict[str, str] = {}
-        """Functions of several steps."""
+        """Functions that several steps share."""
 
     def table(self, name: str, values: ArrayLike, at: str, ctype: str = "") -> str:
-        """Add constants, and read one of them."""
+        """Add a table of constants; return C code that reads one of them."""
         numbers = np.asarray(values).ravel()
         size = "uint8_t" if numbers.max(initial=0) < 2**8 else "uint16_t" if numbers.max() < 2**16 else "uint32_t"
         ctype = ctype or size
@@ -133,7 +133,7 @@ class Functions:
         return f"AT_{ctype}(&{name}[{at}])"
 
     def weight(self, name: str, values: ArrayLike, given: str) -> Template:
-        """Add weights, of four bits two in a byte, and read the one at `$at`, to be multiplied with a given type."""
+        """Add weights, 4-bit ones packed two per byte; return C code that reads the one at `$at`, as in `read`."""
         numbers = np.asarray(values).ravel()
         if self.bits == 4:
             numbers = np.append(numbers, np.zeros(len(numbers) % 2)).astype(int) & 15
@@ -142,19 +142,19 @@ class Functions:
         return self.read(name, given)
 
     def read(self, name: str, given: str) -> Template:
-        """The weight at `$at`; 16 bits are enough for products of two numbers of 8 bits."""
+        """C code for the weight at `$at`, to multiply with type `given`; 16 bits hold products of two 8-bit numbers."""
         text = f"NIBBLE({name}, $at)" if self.bits == 4 else f"AT_{self.weights}(&{name}[$at])"
         return Template("(int32_t)" + text if given == "int16_t" else text)
 
     def numbers(self, step: Conv | Trees, k: int, at: str) -> str:
-        """Add biases and what scales their sums; read the bias at an index."""
+        """Add biases and the multipliers of sums; return C code that reads the bias at an index."""
         if step.rescale is not None:
             self.shared["scaled"] = SCALED
             self.table(f"r{k}", step.rescale, "", "uint16_t")
         return self.table(f"b{k}", step.bias, at, self.sum)
 
     def finish(self, act: Act, step: Conv | Trees, k: int, ctype: str) -> str:
-        """From the sum `s` of row `o` to a value that is returned."""
+        """C code that turns the sum `s` of row `o` into the returned value."""
         slope = round(act.slope * SLOPE)
         if self.bits is None:
             lines = {"none": [], "relu": ["if (s < 0) s = 0;"], "tanh": ["s = tanhf(s);"],
@@ -173,7 +173,7 @@ class Functions:
         return "\n    ".join([*lines, "return s;" if ctype == self.sum else f"return ({ctype})s;"])
 
     def add(self, step: Step, k: int, given: str, how: str) -> None:
-        """Add the function of a step; what it reads has a given type."""
+        """Add the function of a step, which reads values of type `given`."""
         write: Any = {Conv: self.conv, Pool: self.pool, Trees: self.trees}[type(step)]
         self.functions.append(f"\n/* {k}: {describe(step)} */{write(step, k, given, how)}")
 
@@ -206,7 +206,7 @@ class Functions:
         number = self.table("zeros", zero, "zero + c") if np.ptp(zero) else "zero" if zero.any() else ""
         first = group if not apart else f"{group} * {inner}"
         edge = {"start": "s +=", "first": "", "zero": "", "parameter": "", "value": "x[a * width + b]"}
-        if number:  # beyond the edges is another number than 0
+        if number:  # the padding is not 0
             rows_read = (np.arange(filters) * step.groups // filters * inner)[:, None] + np.arange(inner)
             bias = step.bias + (step.weight * zero[rows_read][:, :, None, None]).sum(axis=(1, 2, 3))
             edge = {"start": f"s = {self.table('edge', bias, 'o', self.sum)} +", "first": "first_",
@@ -219,7 +219,7 @@ class Functions:
         return Template(CONV).substitute(values, add=Template(BORDER).substitute(values | edge))
 
     def _inside(self, values: dict[str, Any], rows: int, columns: int) -> None:
-        """Add the function of windows that are within the inputs."""
+        """Add the function for windows inside the inputs."""
         read, ahead = self.read("m", values["given"]), "w" if self.bits == 4 else "m"
         numbers = [read.substitute(at=f"w + {n}" if self.bits == 4 else n) for n in range(rows * columns)]
         lines = [
@@ -310,7 +310,7 @@ class Functions:
 
 
 def describe(step: Step) -> str:
-    """A step in a comment."""
+    """A step in words, for a comment."""
     if isinstance(step, Trees):
         what = step.forest.describe()
     elif isinstance(step, Pool):

@@ -1,4 +1,4 @@
-"""A generated C file, compiled and run, and what it takes on a device."""
+"""Compile and run a generated C file, and measure its size on devices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TARGETS = {
     "Cortex-M4": ("arm-none-eabi-", ("-mcpu=cortex-m4", "-mthumb")),
     "AVR (ATmega328P)": ("avr-", ("-mmcu=atmega328p",)),
 }
-"""Devices: the prefix of their compiler, and its options."""
+"""Devices: the prefix and the options of their compilers."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Sizes:
 
 
 def compiler() -> str | None:
-    """The C compiler of this machine: that of the variable CC, or the first on the PATH."""
+    """The C compiler of this machine: the one that the variable CC names, or the first on the PATH."""
     names = [os.environ.get("CC", ""), "cc", "gcc", "clang"]
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
@@ -61,7 +61,7 @@ def run_c(
     scores = np.frombuffer(done.stdout, np.float32)
     if scores.size != len(inputs) * outputs:
         raise DendritreeError(
-            f"the C file must give {outputs} scores for each of {len(inputs)} inputs: got {scores.size}"
+            f"the C file must return {outputs} scores for each of {len(inputs)} inputs: got {scores.size}"
         )
     return scores.reshape(-1, outputs)
 
@@ -75,9 +75,9 @@ def _call(command: list[str], what: str, given: bytes = b"") -> subprocess.Compl
 
 
 def sizes_of(source: str, name: str) -> list[Sizes]:
-    """What a C file takes on this machine, and on each device whose compiler is on the PATH.
+    """The sizes of a C file on this machine, and on each device whose compiler is on the PATH.
 
-    Code is optimized for size. What the C library adds for arithmetic that a processor lacks is not counted.
+    Code is optimized for size. Library routines for arithmetic that a processor lacks are not counted.
     """
     known: list[tuple[str, str | None, tuple[str, ...]]] = [("this machine", compiler(), ())]
     known += [(target, shutil.which(f"{prefix}gcc"), options) for target, (prefix, options) in TARGETS.items()]

@@ -1,8 +1,8 @@
-"""Integers for the numbers of a network: weights of 8 or 4 bits, values of 8 bits, sums of 32 bits.
+"""Quantize a network to integers: weights of 8 or 4 bits, values of 8 bits, sums of 32 bits.
 
-A sum of integers stands for a real number by a scale per filter or dendrite: its largest weight is the largest integer.
-The sum becomes the value that the next step reads by a multiplier and a shift. Scales of values come from examples;
-bounds of the sums, which hold for every input, make sure that no sum exceeds 32 bits.
+Each filter or dendrite has a scale, by which its largest weight is the largest integer. A multiplier and a shift turn
+its sum into the value that the next step reads. Scales of values come from examples; bounds of the sums, which hold for
+every input, ensure that no sum exceeds 32 bits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIMITS = {"uint8_t": 255, "int8_t": 127, "int16_t": INPUT}
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What a step reads: its C type and shape, and per channel its scale and the number that stands for 0."""
+    """What a step reads: its C type and shape, and the scale and zero point of each channel."""
 
     ctype: str
     shape: Shape
@@ -34,7 +34,7 @@ class Signal:
     zero: Array
 
     def of_channels(self, step: Conv | Trees) -> tuple[Array, Array]:
-        """Scale and zero of each channel of a step, which may read maps as rows of numbers."""
+        """Scale and zero point of each channel of a step, which may read maps as rows of numbers."""
         size = int(np.prod(self.shape[1:])) if step.shape[1:] == (1, 1) else 1
         scale, zero = (np.repeat(v, size)[: step.shape[0]] for v in (self.scale, self.zero))
         return scale, zero
@@ -44,7 +44,7 @@ def in_integers(network: Network, examples: Tensor, bits: int = 8) -> Network:
     """The network in integers, with ranges from examples."""
     acts = [act for s in network.steps if not isinstance(s, Pool) for act in (s.act, getattr(s, "root", s.act))]
     if wrong := {act.kind for act in acts} & {"tanh", "sigmoid"}:
-        raise OptionError(f"int8 needs ReLU, LeakyReLU or linear activations: got {sorted(wrong)[0]}; float has it")
+        raise OptionError(f"int8 needs ReLU, LeakyReLU or linear activations: got {sorted(wrong)[0]}; use int8=False")
     if isinstance(last := network.steps[-1], Pool):  # scores are sums
         network = replace(network, steps=(*network.steps, scaling(last.out)))
     values, top = network.run(examples), 2 ** (bits - 1) - 1
@@ -75,7 +75,7 @@ def in_integers(network: Network, examples: Tensor, bits: int = 8) -> Network:
 
 
 def _inputs(network: Network, x: NDArray[np.float64]) -> Signal:
-    """Bytes, per channel of images from the smallest to the largest pixel; standardized inputs have 12 bits."""
+    """The inputs: bytes that span the pixels of each channel, or 12 bits for standardized inputs."""
     channels = network.shape[0]
     if network.mean is not None:
         return Signal("int16_t", network.shape, np.full(channels, network.clip / INPUT), np.zeros(channels))
@@ -87,7 +87,7 @@ def _inputs(network: Network, x: NDArray[np.float64]) -> Signal:
 
 
 def _target(result: NDArray[np.float64], reader: Conv | Trees) -> tuple[str, Array]:
-    """The C type of values and their scale: per channel if the reader has weights of its own for each, else one."""
+    """The C type of values and their scale: per channel if the reader has its own weights for each, else one."""
     ctype = "int8_t" if result.min() < 0 else "uint8_t"
     most = np.abs(result).max(axis=(0, 2, 3))
     own = isinstance(reader, Conv) and reader.groups == reader.shape[0] == len(most)
@@ -103,7 +103,7 @@ def _shift(bound: float) -> int:
 
 
 def _rescaled(scale: Array, target: Array) -> tuple[NDArray[np.int64], Array]:
-    """Multipliers with shifts, and the scales that result."""
+    """Packed multipliers and shifts, and the resulting scales."""
     ratio = scale / np.maximum(target, scale)  # a value has no finer steps than its sum
     shift = np.clip(np.floor(MULTIPLIER_BITS - np.log2(ratio)) - 1, 1, 30)
     multiplier = np.clip(np.rint(ratio * 2**shift), 1, 2**MULTIPLIER_BITS - 1)
@@ -138,7 +138,7 @@ def _convolution(step: Conv, signal: Signal, wanted: tuple[str, Array] | None, t
 def _trees(
     step: Trees, signal: Signal, wanted: tuple[str, Array] | None, top: int, largest: Array
 ) -> tuple[Trees, Array]:
-    """Level by level, children first; tied dendrites have the scales of all their inputs in common."""
+    """Level by level, children first; tied dendrites share the scales of all their inputs."""
     f, own, of_node = step.forest, step.forest.weight_of_edge, step.forest.bias_of_node
     if f.template is not None and (np.ptp(signal.scale) or np.ptp(signal.zero)):
         raise OptionError("int8 needs inputs of one range for tied trees: the channels have several")

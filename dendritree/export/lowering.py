@@ -1,4 +1,4 @@
-"""From a model to the steps that are left of it for inference: norms folded, shared trees as convolutions."""
+"""Lower a model to its inference steps: norms are folded, shared trees become convolutions."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def lower(model: nn.Module, input_shape: tuple[int, ...] | None = None) -> Netwo
     """
     for name, values in model.state_dict().items():
         if isinstance(values, Tensor) and (values.is_meta or not bool(torch.isfinite(values).all())):
-            raise OptionError(f"weights must be finite numbers: {name} has others, NaN or infinite")
+            raise OptionError(f"weights must be finite: {name} has values that are NaN, infinite or on the meta device")
     network: Any = model.network if hasattr(model, "deviation") and hasattr(model, "network") else model
     shape = tuple(input_shape or stated_input_shape(model) or stated_input_shape(network) or ())
     if not 0 < len(shape) < 4:
-        raise OptionError(f"{type(model).__name__} must state the shape of its inputs, or pass examples: rows, sequences or images, got {shape}")  # noqa: E501  # fmt: skip
+        raise OptionError(f"{type(model).__name__} must state the shape of rows, sequences or images; otherwise, pass examples: got {shape}")  # noqa: E501  # fmt: skip
     names = {id(part): name for name, part in model.named_modules()}
     parameter = next(model.parameters(), torch.zeros(0))
     lowering = _Lowering(torch.zeros(1, *shape, dtype=parameter.dtype, device=parameter.device))
@@ -94,12 +94,12 @@ def activation(module: nn.Module) -> Act:
 
 
 def _axes(layer: nn.Module) -> int:
-    """Dimensions of what a dendritic layer reads, beyond channels."""
+    """The number of spatial dimensions of a dendritic layer's inputs."""
     return len(getattr(layer, "places", ()))
 
 
 def _as_convolutions(module: nn.Module, x: Tensor) -> nn.Sequential | None:
-    """The convolutions that a dendritic layer is, if it is some; its activation is checked first."""
+    """The convolutions that compute a dendritic layer, or None; its activation is checked first."""
     if not isinstance(module, DendriticLayer | DendriticConv1d | DendriticConv2d):
         return None
     activation(module.activation)
@@ -110,7 +110,7 @@ def _as_convolutions(module: nn.Module, x: Tensor) -> nn.Sequential | None:
 
 
 class _Lowering:
-    """The steps so far, and a sample that runs through the modules beside them, for its shape."""
+    """The steps so far, and a sample that runs through the modules to determine shapes."""
 
     def __init__(self, x: Tensor) -> None:
         self.x, self.first = x, _shape(x)
@@ -122,7 +122,7 @@ class _Lowering:
         if self.output != "none" and not isinstance(module, (nn.Identity, *DROPOUTS)):
             raise OptionError(f"nothing may follow {self.output} at the end")
         if changed := how_changed(module):
-            raise OptionError(f"it must compute what its class does: got one{changed.removeprefix(', which has')}")
+            raise OptionError(f"it must compute what its class does: got one with{changed.removeprefix(', which has')}")
         if (convolutions := _as_convolutions(module, self.x)) is not None:
             for part in convolutions:
                 self.add(part)
@@ -159,12 +159,12 @@ class _Lowering:
             case nn.ReLU() | nn.LeakyReLU() | nn.Tanh() | nn.Sigmoid():
                 self._activate(activation(module), shape)
             case _:
-                raise OptionError(f"C code can be made of {COVERED}; this is not, or not for inputs of this shape")
+                raise OptionError(f"C code supports {COVERED}: this is none of these, or not for inputs of this shape")
 
     # --------------------------------------------------------------------------------------------------- the parts
 
     def _pair(self, value: Any, along: int) -> tuple[int, int]:
-        """One number per axis: that of sequences after one for their height, `along`."""
+        """One number per axis; for sequences, `along` for their height comes first."""
         axes = self.x.dim() - 2
         given = (value,) * axes if isinstance(value, int) else tuple(value)
         return (along, *given) if axes == 1 else given  # type: ignore[return-value]
@@ -220,7 +220,7 @@ class _Lowering:
     def _activate(self, act: Act, shape: Shape) -> None:
         index = len(self.steps) - 1
         if index >= 0 and isinstance(pool := self.steps[index], Pool) and pool.kind == "max":
-            index -= 1  # an activation that does not fall can be applied first
+            index -= 1  # a non-decreasing activation can be applied first
         last = self.steps[index] if index >= 0 else None
         if isinstance(last, Conv) and last.act == Act():
             self.steps[index] = replace(last, act=act)
@@ -236,7 +236,7 @@ class _Lowering:
         steps, shape = _folded(self.steps), _shape(self.x)
         if not steps:
             raise OptionError("the model must have a layer with weights: got none")
-        if math.prod(shape) < math.prod(steps[-1].out):  # of trees at the end, only the first
+        if math.prod(shape) < math.prod(steps[-1].out):  # later steps read only the first trees
             steps.append(scaling(shape))
         last, what = steps[-1], "root" if isinstance(steps[-1], Trees) else "act"
         if math.prod(last.out) == 1 and self.output == "none" and getattr(last, what, Act()).kind == "sigmoid":
@@ -247,7 +247,7 @@ class _Lowering:
         """The network of an estimator, between the scales of its inputs and outputs."""
         shape = _shape(self.x)
         if module.probabilities:
-            if shape[0] == 1:  # a logit of the second class, that of the first being 0
+            if shape[0] == 1:  # the logit of the second class; that of the first is 0
                 self._linear(np.array([[0.0], [1.0]]), np.zeros(2), shape)
                 self.x = self.x.expand(-1, 2)
             self.output = "softmax"
@@ -259,7 +259,7 @@ class _Lowering:
 
 
 def _folded(steps: list[Step]) -> list[Step]:
-    """Steps without those that only scale and shift, where the weights of the next step can take that over."""
+    """Steps, with scalings folded into the weights of the next step where possible."""
     out: list[Step] = []
     for step in steps:
         norm = out[-1] if out else None

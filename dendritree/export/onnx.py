@@ -47,8 +47,8 @@ class OnnxFile:
     difference: float | None
     """Largest difference between the outputs of onnxruntime and of the model; None if onnxruntime is not installed."""
     inputs: tuple[str, ...] = ()
-    """Names of the numbers of a sample of a table model, which are also in the file, as the metadata `inputs` and
-    `outputs`; of other models none."""
+    """Names of the inputs of a table model; the file also holds them, as metadata `inputs` and `outputs`. Empty for
+    other models."""
     raw: bool = True
     """Whether the file takes the same samples as the model; False if a table has columns that are not numeric."""
 
@@ -77,7 +77,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
     """
     target = Path(path)
     if not target.parent.is_dir() or target.is_dir():
-        raise OptionError(f"an ONNX file must have a folder that exists: got {str(path)!r}")
+        raise OptionError(f"an ONNX file must be written to a folder that exists: got {str(path)!r}")
     for package in ("onnx", "onnxscript"):
         import_extra(package, extra="onnx")
     if not isinstance(model, nn.Module):
@@ -89,13 +89,13 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
         _check_batches(model, sample)
         outputs = model(sample)
         if not isinstance(outputs, Tensor):
-            raise OptionError(f"the model must give one tensor to be exported: got {type(outputs).__name__}")
+            raise OptionError(f"the model must return one tensor to be exported: got {type(outputs).__name__}")
         program = _program(_simplified(model, sample), sample)
         rows = program.model_proto.graph.input[0].type.tensor_type.shape.dim[0]
         if rows.dim_value:
             raise DendritreeError(
                 f"{ANY_BATCH}: the code of {type(model).__name__} makes the batch size a constant, {rows.dim_value} "
-                "here; it must not loop over the rows, decide by their number or turn it into an int"
+                "here; it must not loop over the rows, branch on their number or convert it to an int"
             )
         inputs = tuple(getattr(model, "inputs", ()))
         proto = program.model_proto
@@ -117,7 +117,7 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
     parameters = list(model.parameters())
     if not parameters or any(p.is_meta or p.dtype not in (torch.float32, torch.float64) for p in parameters):
         kinds = sorted({f"{p.dtype} on {p.device}" for p in parameters}) or ["none"]
-        raise OptionError(f"a model for ONNX must have parameters in float32 or float64, with values: got {kinds}")
+        raise OptionError(f"parameters must be float32 or float64, not on the meta device, for ONNX: got {kinds}")
     if sum(p.numel() * p.element_size() for p in parameters) > MOST_BYTES:
         raise OptionError("a model in one ONNX file must be smaller than 2 GiB")
     if example is None:
@@ -133,7 +133,7 @@ def _sample(model: nn.Module, example: Tensor | None) -> Tensor:
 
 
 def _simplified(model: nn.Module, sample: Tensor) -> nn.Module:
-    """A copy in which trees that are shared over places are convolutions; the model itself if it has none."""
+    """A copy in which shared trees are convolutions; the model itself if it has none."""
     dimensions: dict[nn.Module, int] = {}
     layers = [part for part in model.modules() if isinstance(part, DendriticLayer | PlacedLayer)]
     hooks = [
@@ -224,7 +224,7 @@ def _difference(model: nn.Module, sample: Tensor, content: bytes) -> float | Non
             if outputs.shape != wanted.shape:
                 raise ShapeError(f"{tuple(outputs.shape)}, not {tuple(wanted.shape)}")
         except Exception as error:  # onnxruntime has its own error classes
-            raise DendritreeError(f"{ANY_BATCH}: of {len(rows)}, onnxruntime gives {_first_line(error)}") from error
+            raise DendritreeError(f"{ANY_BATCH}: onnxruntime fails on {len(rows)}: {_first_line(error)}") from error
         scale = max(1.0, wanted.abs().max().item())
         worst = max(worst, (outputs - wanted).abs().max().item() / scale)
     return worst

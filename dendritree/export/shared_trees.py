@@ -1,4 +1,4 @@
-"""Trees that neurons share over the places of an image, as the convolutions that they are."""
+"""Trees that neurons share across an image, converted to convolutions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..tree.forest import IntArray
 
 @dataclass(frozen=True)
 class SharedTrees:
-    """A window of each tree's dendrite, and a grid of its copies, at the places of a grid in an image."""
+    """Trees shared on a grid: the window of each tree's dendrite, the grid of its copies, and the grid of neurons."""
 
     image_shape: tuple[int, int, int]
     kernel: tuple[int, int]
@@ -28,11 +28,11 @@ class SharedTrees:
     counts: tuple[int, int]
     """Neurons that share a tree, along each axis; the last tree may have fewer."""
     taps: IntArray
-    """The place in its window that each synapse of a dendrite reads, shape (trees, synapses)."""
+    """The position in its window that each synapse of a dendrite reads, shape (trees, synapses)."""
 
 
 def find_shared_trees(layer: DendriticLayer) -> SharedTrees | None:
-    """How the trees of a layer are convolutions, or None if they are not.
+    """The shared trees of a layer that convolutions can compute, or None.
 
     >>> from dendritree.wiring import Tied
     >>> wiring = Tied(window=4, stride=1, image_shape=(1, 28, 28), shared_by=25)
@@ -87,7 +87,7 @@ def find_shared_trees(layer: DendriticLayer) -> SharedTrees | None:
 
 
 def _synapses(f: Forest) -> IntArray | None:
-    """The input of each synapse, shape (neurons, copies, synapses), of equal trees in order; None of others."""
+    """The input of each synapse, shape (neurons, copies, synapses), of equal trees in order; None for others."""
     low = f.height_of_node == 1
     fan_ins, copies = f.fan_ins[low], f.fan_ins[~low]
     if np.ptp(fan_ins) or np.ptp(copies) or low.sum() != f.neurons * copies[0]:

@@ -1,4 +1,4 @@
-"""A network as a short list of plain steps: what is left of it for inference, in float or in integers."""
+"""A network as a short list of inference steps, in float or in integers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Act:
 
 @dataclass(frozen=True, eq=False)
 class Conv:
-    """A convolution and an activation. A linear map is one of n channels of one number, a scaling has n groups."""
+    """A convolution and an activation. A linear map reads n channels of one number each; a scaling has n groups."""
 
     shape: Shape
     weight: Array
@@ -51,7 +51,7 @@ class Conv:
     ctype: str = "float"
     """C type of the results; as for trees and pooling."""
     rescale: NDArray[np.int64] | None = None
-    """In integers, for each bias: what makes a result of a sum, a multiplier of 11 bits and a shift above it."""
+    """In integers, for each bias: an 11-bit multiplier, and above it a shift, that turn a sum into a result."""
     pre: int = 0
     """In integers: shift of the sums before they are multiplied."""
 
@@ -64,11 +64,11 @@ class Conv:
 
     @property
     def multiply_adds(self) -> int:
-        """For one sample."""
+        """Multiply-adds for one sample."""
         return math.prod(self.out) * int(self.weight[0].size)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The result for a batch, whose samples have at least the numbers of `shape`."""
+        """The result for a batch, whose samples have at least as many numbers as `shape`."""
         x = F.pad(x.flatten(1)[:, : math.prod(self.shape)].reshape(-1, *self.shape), self.padding)
         weight, bias = torch.from_numpy(self.weight), torch.from_numpy(self.bias)
         return self.act(F.conv2d(x, weight, bias, self.stride, groups=self.groups))
@@ -85,7 +85,7 @@ class Trees:
     """One per bias of the forest."""
     forest: Forest
     act: Act
-    """Of dendrites."""
+    """The activation of dendrites."""
     root: Act
     patches: PatchGrid | None = None
     """Patches without padding."""
@@ -101,7 +101,7 @@ class Trees:
 
     @property
     def multiply_adds(self) -> int:
-        """For one sample."""
+        """Multiply-adds for one sample."""
         return self.forest.edges * math.prod(self.out[1:])
 
     def nodes(self, x: Tensor) -> NDArray[np.float64]:
@@ -126,7 +126,7 @@ class Trees:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The largest or the average value of windows."""
+    """Max- or average pooling."""
 
     shape: Shape
     kind: str
@@ -136,7 +136,7 @@ class Pool:
     padding: tuple[int, int] = (0, 0)
     count_padding: bool = True
     parts: tuple[int, int] | None = None
-    """For adaptive pooling of windows that are not all equal: their number."""
+    """For adaptive pooling with unequal windows: their number along each axis."""
     ctype: str = "float"
     multiply_adds = 0
 
@@ -165,28 +165,28 @@ class Network:
     """The steps of a model, and what comes before and after them."""
 
     shape: Shape
-    """Of the inputs."""
+    """The shape of the inputs."""
     steps: tuple[Step, ...]
     output: str = "none"
-    """`"softmax"` or `"sigmoid"` of the scores, or `"none"`."""
+    """What is applied to the scores: `"softmax"`, `"sigmoid"` or `"none"`."""
     classifies: bool = True
     mean: Array | None = None
-    """Inputs are standardized, clipped at `clip`: their means, and `deviation`."""
+    """Means of inputs that are standardized with `deviation` and clipped at `clip`; None for raw inputs."""
     deviation: Array | None = None
     clip: float = 0.0
     bits: int | None = None
-    """Bits of a weight, or None for float."""
+    """Bits per weight, or None for float."""
     ctype: str = "float"
     """C type of what the first step reads."""
     scale: Array | None = None
     """In integers, per channel: input = (number - zero) * scale."""
     zero: Array | None = None
     score_scale: float = 1.0
-    """In integers: of sums to scores."""
+    """In integers: the scale from sums to scores."""
 
     @property
     def multiply_adds(self) -> int:
-        """For one sample."""
+        """Multiply-adds for one sample."""
         return sum(step.multiply_adds for step in self.steps)
 
     def run(self, x: Tensor) -> list[Tensor]:
@@ -201,7 +201,7 @@ class Network:
 
 
 def scaling(shape: Shape, scale: Array | None = None, shift: Array | None = None, act: Act = Act()) -> Conv:  # noqa: B008
-    """The step that multiplies each channel by a number, 1 unless given, and adds one."""
+    """The step that multiplies each channel by `scale`, 1 by default, and adds `shift`, 0 by default."""
     weight = np.ones(shape[0]) if scale is None else scale
     return Conv(
         shape, weight.reshape(-1, 1, 1, 1), np.zeros(shape[0]) if shift is None else shift, groups=shape[0], act=act

@@ -18,7 +18,7 @@ from .placed_layer import PlacedLayer, make_norm
 from .placement import Placement
 
 Length: TypeAlias = int | Sequence[int]
-"""One number for all axes of an image, or one for each."""
+"""One number for all axes, or one per axis."""
 
 
 class _DendriticConv(PlacedLayer):
@@ -85,7 +85,7 @@ class _DendriticConv(PlacedLayer):
             growth = Growth(channels * high[0] * high[1], filters, branching, depth, fan_in, wirings, repeats, ragged)
         if dendrite_norm is not None and (max(standing) == 1 or backend != "auto"):
             got = f"places {places}, backend {backend!r}"
-            raise OptionError(f"dendrite_norm needs places=2 or more, and backend 'auto': got {got}")
+            raise OptionError(f"dendrite_norm requires places=2 or more and backend 'auto': got {got}")
         super().__init__(
             growth,
             {"in_channels": channels, "out_channels": filters},
@@ -109,7 +109,7 @@ class _DendriticConv(PlacedLayer):
             )
 
     def _lengths(self, name: str, value: Length, *, least: int = 1) -> tuple[int, ...]:
-        """One number for each axis."""
+        """One number per axis."""
         given = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * len(self.axes)
         if len(given) != len(self.axes):
             raise OptionError(f"{name} must be an integer, or one for each of {', '.join(self.axes)}: got {value!r}")
@@ -147,29 +147,29 @@ class DendriticConv2d(_DendriticConv):
 
     where `trees` is what a `DendriticLayer` of that many inputs and `out_channels` neurons computes.
 
-    With `places=3` a neuron has one dendrite that reads all of a window, `kernel_size`, and stands at 3 x 3 places next
-    to each other; the soma weighs the places:
+    With `places=3`, a neuron has one dendrite, which reads a whole window of `kernel_size` and stands at 3 x 3
+    adjacent places; the soma weighs the places:
 
         z[n, o, a, b] = act(w[o] . window of x[n] at row a, column b + c[o])
         y[n, o, i, j] = act(sum over p, q of v[o, p, q] * z[n, o, i * stride + p, j * stride + q] + s[o])
 
-    With `depth=3` there are branches between dendrites and soma: a branch weighs dendrites at 3 x 3 places, and the
+    With `depth=3`, there are branches between dendrites and soma: a branch weighs dendrites at 3 x 3 places, and the
     soma weighs branches at 3 x 3 places, each with an activation.
 
-    In known terms this is a convolution and `depth - 1` depthwise convolutions with activations between them, the last
-    one with the neurons' stride, which is a learned pooling, and that is how it is computed: on any device, under
-    autocast, `torch.compile` and export. A neuron reads a patch with sides `kernel_size + (depth - 1) * (places - 1)`,
-    and the sizes of the output are those of a convolution with such filters.
+    This is equivalent to, and computed as, a convolution followed by `depth - 1` depthwise convolutions with
+    activations between them, the last of which has the neurons' stride (a learned pooling). It runs on any device and
+    supports autocast, `torch.compile` and export. A neuron reads a patch with sides
+    `kernel_size + (depth - 1) * (places - 1)`; the output has the sizes of a convolution with such filters.
 
     Args:
         in_channels, out_channels: as in `nn.Conv2d`; there is one filter, or neuron, per output channel.
-        kernel_size, stride, dilation: an int, or one for each of height, width. With places, the window of a dendrite,
-            and the distance between neurons.
-        places: places of a dendrite, and of a branch, an int or one for each of height, width. With places, the tree is
-            determined by them and by `depth`, which is 2 by default.
-        dendrite_norm: `"batch"` normalizes dendrites and branches before their activation; it needs places. Its shifts
-            make biases superfluous if another normalization follows the layer: `bias=False`.
-        padding: zeros around the image: an int, one for each of height, width, `"same"` or `"valid"`.
+        kernel_size, stride, dilation: an int, or one each for height and width. With `places`, the kernel is the window
+            of a dendrite and the stride is the distance between neurons.
+        places: places of a dendrite or branch along each axis: an int, or one each for height and width. If larger than
+            1, `places` and `depth` (2 by default) determine the tree.
+        dendrite_norm: `"batch"` normalizes dendrites and branches before their activation; requires `places` of 2 or
+            more. If another normalization follows the layer, biases are redundant: pass `bias=False`.
+        padding: zeros around the image: an int, one each for height and width, `"same"` or `"valid"`.
         branching, depth, fan_in, repeats, ragged: the tree of a filter, as in `DendriticLayer`.
         wiring: which inputs of a patch a filter reads: `"shared"` (all), another name of `dendritree.wiring.WIRINGS`,
             or a wiring object. Those for images see the patch as an image of shape (in_channels, kernel height,
@@ -186,11 +186,12 @@ class DendriticConv2d(_DendriticConv):
         - Output: `(*, out_channels, height', width')`, with the sizes of `nn.Conv2d`.
 
     Attributes:
-        weight: shape `(edges,)`, initially N(0, 2 / children of its node), as in `DendriticLayer`; a soma weighs the
-            places equally at first if the activation is a rectifier, and a branch mostly passes on its middle place.
+        weight: shape `(edges,)`, initially N(0, 2 / children of its node), as in `DendriticLayer`. With `places`, a
+            soma initially weighs them equally if the activation is a rectifier; a branch mostly passes on its middle
+            place.
         bias: shape `(nodes,)`, initially 0, or None.
         forest: the trees and their wiring in a patch, a `dendritree.tree.Forest`.
-        multiply_adds: for one output position.
+        multiply_adds: multiply-adds per output position.
 
     Example:
         >>> layer = DendriticConv2d(3, 32, 5, padding="same", branching=[25, 3])

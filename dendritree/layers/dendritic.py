@@ -41,11 +41,11 @@ class DendriticLayer(ForestLayer):
         in_features: size of the last dimension of the input, `I` in the paper.
         out_features: number of neurons, `O`. None computes it for the paper's layer, wiring `"partition"`, in which
             `in_features = out_features * branching ** depth`.
-        branching: children of every node, `b`: `"auto"` for two levels near the square root of the fan-in, an int, one
-            number per level, leaf level first, or an unbalanced tree as nested children: `[3, [2], [2, [4]]]` has
-            three synapses at the root, a dendrite of two, and one of two and a dendrite of four.
+        branching: children of every node, `b`: an int; a list with one number per level, leaf level first; `"auto"`,
+            two levels near the square root of the fan-in; or nested lists for an unbalanced tree: `[3, [2], [2, [4]]]`
+            has three synapses at the root, a dendrite of two, and one of two and a dendrite of four.
         depth: edges from leaf to root, `d`.
-        fan_in: synapses of a tree, where the wiring takes any number: `"random"`, `"strided"`, `"local"`.
+        fan_in: synapses per tree, for wirings that accept any number: `"random"`, `"strided"`, `"local"`.
         wiring: which inputs a neuron reads: `"shared"` (every neuron reads all inputs, as in `nn.Linear`),
             `"partition"` (neuron n reads its own slice of the inputs, as in the paper), another name of
             `dendritree.wiring.WIRINGS`, or a wiring object. None is `"shared"`, or `"partition"` without
@@ -128,7 +128,7 @@ class DendriticLayer(ForestLayer):
 
         Args:
             forest: the trees of the neurons.
-            options: of the layer, apart from sizes, trees and wiring: `bias`, `dropout`, `activation`, `dtype`, ...
+            options: other options of the layer: `bias`, `dropout`, `activation`, `dtype`, ...
 
         Example:
             >>> trees = Forest.join([Forest.nested([3]), Forest.nested([1, [2]])])
@@ -157,11 +157,11 @@ class Trace(NamedTuple):
 
 @torch.no_grad()
 def trace(layer: ForestLayer, x: Tensor) -> Trace:
-    """Sums and outputs of every dendrite for some inputs, without dropout and without gradients.
+    """The sum and the output of every dendrite for some inputs, without dropout or gradients.
 
     Args:
-        layer: the layer to run; of a convolution, at one position.
-        x: inputs, shape (..., in_features), in the type of the weights; patches for a convolution.
+        layer: the layer to run; a convolution is run at one position.
+        x: inputs, shape (..., in_features), in the dtype of the weights; patches for a convolution.
 
     Example:
         >>> layer = DendriticLayer(4, 1, branching=2)

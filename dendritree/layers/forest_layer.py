@@ -122,7 +122,7 @@ class ForestLayer(PlannedLayer):
         responds to the dendrite at any place, then it learns which places matter. On CIFAR-10 this gains one to two
         points over random signs (docs/single-layer.md).
         """
-        if self.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
+        if self.weight.is_meta:  # drawing on the meta device takes a third of a millisecond
             return
         forest, weight = self.forest, self.weight
         own = forest.is_template[forest.node_of_edge]  # edges with a weight of their own, in the order of the weights
@@ -224,12 +224,12 @@ def share_wiring(model: nn.Module, *, source: int = 0) -> None:
     """Give every process the wiring that the model has in process `source`; call it in all of them.
 
     `DistributedDataParallel` copies parameters and buffers to all processes when it wraps a model. A wiring is
-    neither: processes that drew it with different seeds would train different networks as if they were one. Without
-    a process group, nothing is done.
+    neither: processes that drew it with different seeds would train different networks as if they were one. Does
+    nothing without a process group.
 
     Args:
         model: a model whose dendritic layers have equal trees in all processes.
-        source: rank of the process whose wiring is taken.
+        source: rank of the process whose wiring is used.
 
     Example:
         >>> from dendritree import DendriticLayer

@@ -46,7 +46,7 @@ class Growth:
         branching, ins = self.branching, self.in_features
         if isinstance(branching, str) or is_nested(branching) or not isinstance(self.wiring, Partition):
             raise OptionError(
-                "out_features must be given unless the wiring is 'partition' and branching is numbers: got wiring "
+                "out_features must be given unless the wiring is 'partition' and branching is numeric: got wiring "
                 f"{self.wiring.name!r}, branching {branching!r}"
             )
         if isinstance(branching, int) and self.depth is None:
@@ -149,7 +149,7 @@ def _by_tree(forest: Forest) -> tuple[IntArray, IntArray]:
 
 def _with_somas(forest: Forest, trees: int) -> Forest:
     """Join each group of `trees` neurons by one more node."""
-    somas = np.arange(forest.neurons // trees)  # 64 bits, like all computed from it: Forest checks against 2**31
+    somas = np.arange(forest.neurons // trees)  # int64, like everything computed from it: Forest checks against 2**31
     source = np.concatenate([forest.source, forest.in_features + forest.roots.astype(np.int64)])
     offsets = np.concatenate([forest.offsets, forest.edges + trees * (somas + 1)])
     roots, template = forest.nodes + somas, forest.template

@@ -11,7 +11,7 @@ from ..randomness import dropout, generator_on
 
 
 class Linear(nn.Linear):
-    """`nn.Linear`, but two or three times as fast after a layer whose output is features-major, as that of trees is."""
+    """An `nn.Linear` that is two to three times as fast on features-major inputs, such as the outputs of trees."""
 
     def reset_parameters(self) -> None:
         """Redraw the weights and the bias from the distribution of `nn.Linear`."""
@@ -44,7 +44,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class Dropout(nn.Dropout):
-    """`nn.Dropout` that draws from the generators of an `own_draws` block, if within one."""
+    """`nn.Dropout` that draws from the generators of an `own_draws` block, if there is one."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Set inputs to 0 at random while training; the rest is scaled by 1 / (1 - p)."""
@@ -54,13 +54,13 @@ class Dropout(nn.Dropout):
 def make_linear(
     in_features: int, out_features: int, device: torch.device | str | None, dtype: torch.dtype | None
 ) -> Linear:
-    """A linear layer with He initialization for its weights, N(0, 2 / fan-in), and biases of 0.
+    """A linear layer with He-initialized weights, N(0, 2 / fan-in), and zero biases.
 
     >>> make_linear(3, 2, None, None).bias.tolist()
     [0.0, 0.0]
     """
     linear = Linear(in_features, out_features, device=device, dtype=dtype)
-    if not linear.weight.is_meta:  # torch takes a third of a millisecond to draw nothing
+    if not linear.weight.is_meta:  # drawing on the meta device takes a third of a millisecond
         nn.init.kaiming_normal_(linear.weight, nonlinearity="relu", generator=generator_on(linear.weight.device))
     # NOTE[DIFF]: the authors left PyTorch's default biases; zero on both sides keeps the comparison fair.
     nn.init.zeros_(linear.bias)

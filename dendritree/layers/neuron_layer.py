@@ -114,7 +114,7 @@ class PlannedLayer(NeuronLayer):
         self._plan = ops.make_plan(forest, self.weight.device)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Follow `.to()`, `.cuda()`, `to_empty()`: the plan is made again on the new device of the weights."""
+        """Follow `.to()`, `.cuda()`, `to_empty()`: rebuild the plan on the new device of the weights."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._follow_device()
         return self
@@ -141,6 +141,6 @@ def as_rows(x: Tensor, in_features: int, dtype: torch.dtype) -> Tensor:
         raise ShapeError(f"the last dimension of the input must be in_features {in_features}: got {tuple(x.shape)}")
     if x.dtype != dtype:
         if x.is_meta or not torch.is_autocast_enabled(x.device.type):
-            raise OptionError(f"the input must have the type of the weights, {dtype}: got {x.dtype}")
+            raise OptionError(f"the input must have the dtype of the weights, {dtype}: got {x.dtype}")
         x = x.to(dtype)
     return x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)  # a row count would be a constant in an export

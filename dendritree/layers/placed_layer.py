@@ -43,14 +43,14 @@ def make_norm(name: str, neurons: int, axes: int, **placed: Any) -> nn.Module:
 
 
 def scale_and_shift(norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """What a batch normalization does in evaluation mode: x * scale + shift.
+    """The scale and shift of a batch normalization in evaluation mode: x * scale + shift.
 
     >>> [values.tolist() for values in scale_and_shift(nn.BatchNorm2d(1, eps=0.0))]
     [[1.0], [0.0]]
     """
     assert isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d)
     if norm.running_mean is None or norm.running_var is None:
-        raise OptionError("a normalization that is folded must have running statistics: got track_running_stats=False")
+        raise OptionError("a norm must have running statistics to be folded: got track_running_stats=False")
     scale = (norm.running_var + norm.eps).rsqrt()
     scale = scale if norm.weight is None else scale * norm.weight
     shift = norm.running_mean * scale
@@ -80,17 +80,17 @@ class PlacedLayer(ForestLayer):
         return growth.weights, growth.biases
 
     def regrow(self, forest: Forest, *, bias: bool | None = None, windows: IntArray | None = None) -> None:
-        """Replace the trees, as in `DendriticLayer`: places become a tree over all of a patch, which may be any."""
+        """Replace the trees, as in `DendriticLayer`. Places become a tree over the patch, of any shape."""
         if self.dendrite_norm is not None:
-            raise OptionError("a layer must be folded before its trees are replaced: got one with a dendrite_norm")
+            raise OptionError("a layer with dendrite_norm must be folded before its trees are replaced: call folded()")
         if self._placement is not None:
-            _ = self.forest  # to compare with
+            _ = self.forest  # grown here, since the new trees are compared with it
             self.kernel_size, self.places, self._placement = self._placement.patch, (1,) * len(self.axes), None
         super().regrow(forest, bias=bias, windows=windows)
 
     @functools.cached_property
     def forest(self) -> Forest:  # type: ignore[override]
-        """The trees at one position; those of neurons with places are grown when they are first asked for."""
+        """The trees at one position; those of neurons with places are grown on first access."""
         assert self._placement is not None
         return self._placement.forest()[0]
 
@@ -119,11 +119,11 @@ class PlacedLayer(ForestLayer):
         if self._placement is None:
             return super().multiply_adds
         *inner, root = self._placement.branching
-        shared = sum(inner) * math.prod(self.stride)  # as many places are new at every position
+        shared = sum(inner) * math.prod(self.stride)  # this many places are new at every position
         return self.out_channels * (min(shared, self.fan_in) + root)
 
     def multiply_adds_on(self, shape: Sequence[int]) -> int:
-        """Multiply-adds for one image or sequence of this shape, (channels, ...), exactly.
+        """The exact number of multiply-adds for one image or sequence of shape (channels, ...).
 
         >>> import dendritree
         >>> layer = dendritree.DendriticConv2d(1, 5, 3, stride=2, padding=1, places=3)
@@ -205,7 +205,7 @@ class PlacedLayer(ForestLayer):
         return y if y.dim() == x.dim() else y.reshape(*x.shape[: -axes - 1], *y.shape[1:])
 
     def _padded(self, images: Tensor) -> tuple[tuple[int, ...], Tensor]:
-        """The padding of a convolution; zeros that are not as many on both sides are added here."""
+        """The padding of the first convolution, and the images; asymmetric padding is added to them here."""
         assert self._patches is not None
         left, right, top, bottom = self._patches.padding
         if left == right and top == bottom:
@@ -222,7 +222,7 @@ class PlacedLayer(ForestLayer):
             ['Conv2d', 'ReLU', 'Conv2d', 'ReLU']
         """
         if not self._as_convolutions or self.padding == "same":
-            raise OptionError(f"only a layer with places and a numeric padding is convolutions: got {self!r}")
+            raise OptionError(f"only a layer with places and a numeric padding consists of convolutions: got {self!r}")
         assert self._placement is not None
         kind: Any = CONVOLUTION_MODULES[len(self.axes) - 1]
         like = {"device": self.weight.device, "dtype": self.weight.dtype, "bias": self.bias is not None}
@@ -247,7 +247,7 @@ class PlacedLayer(ForestLayer):
 
     @torch.no_grad()
     def folded(self, after: nn.Module | None = None) -> Self:
-        """A copy for inference without normalization: that of the dendrites is part of their weights and biases.
+        """A copy for inference, with the normalization of the dendrites folded into their weights and biases.
 
         Args:
             after: a batch normalization of the layer's outputs to fold into the somata as well, for a layer with
@@ -262,7 +262,7 @@ class PlacedLayer(ForestLayer):
         """
         if not self._as_convolutions or (after is not None and self.root_activation):
             raise OptionError(
-                f"only a layer with places can be folded, `after` without a root activation: got {self!r}"
+                f"only a layer with places can be folded, and `after` requires root_activation=False: got {self!r}"
             )
         assert self._placement is not None
         twin = copy.deepcopy(self).eval()

@@ -25,8 +25,8 @@ class Placement:
     """A dendrite that reads all of a window, at several places of a neuron's patch, and a soma that weighs the places.
 
     In deeper trees branches stand between them: a branch weighs dendrites at several places, and stands at as many
-    places itself. It takes the role of a `Growth` in a layer, but its trees are grown only if they are asked for: the
-    convolutions do not need them, and those of a wide layer have millions of edges.
+    places itself. It takes the role of a `Growth` in a layer, but grows its trees only on request: the convolutions do
+    not need them, and those of a wide layer have millions of edges.
 
     >>> placement = Placement(3, 8, window=(3, 3), places=(3, 3))
     >>> placement.patch, placement.weights, placement.forest()[0].describe()
@@ -41,7 +41,7 @@ class Placement:
     window: tuple[int, ...]
     """Sides of the dendrite's window."""
     places: tuple[int, ...]
-    """Places along each axis, next to each other."""
+    """Adjacent places along each axis."""
     depth: int = 2
     """Levels of the tree: 2 for dendrites and a soma."""
 

@@ -16,7 +16,7 @@ from .registry import register
 
 
 class PaperCNN(nn.Sequential):
-    """The appendix CNN: three times a 5x5 convolution, max-pooling, batch norm and ReLU; then flattened.
+    """The appendix CNN: three blocks of 5x5 convolution, max-pooling, batch norm and ReLU, then flattened.
 
     Its weights have PyTorch's default initialization, whatever classifier follows.
 
@@ -42,7 +42,7 @@ class PaperCNN(nn.Sequential):
 
 
 class HeadOptions(TypedDict, total=False):
-    """Arguments of a control that is used as classifier, besides its sizes."""
+    """Arguments of a control that is used as classifier, other than its sizes."""
 
     dropout: float
     output: str

@@ -1,4 +1,4 @@
-"""`ConvNetwork`: a stack of stages on images, of dendritic neurons or of the convolutions that a user would pick."""
+"""`ConvNetwork`: a stack of stages for images, made of dendritic neurons or of the convolutions of a control."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAGES = ("dendritic", "linear", "plain", "separable", "blueprint")
 LEAST_DEPTH = {"dendritic": 2, "linear": 2, "plain": 1}
 """The fewest levels of a stage; by default it has one more."""
 FEW_CHANNELS = 4
-"""Up to this number, the first stage of a separable network reads all channels at once, as is usual."""
+"""Up to this number, the first stage of a separable network reads all channels at once, as usual."""
 Pair = tuple[int, int]
 
 
@@ -44,10 +44,10 @@ class ConvNetwork(Network):
             image of height 1.
         stage: `"dendritic"`; `"linear"`, the same with linear dendrites; `"plain"`, a convolution and max-pooling;
             `"separable"`, a depthwise convolution of stride 2, then a pointwise one; `"blueprint"`, the reverse.
-        kernel_size: side of the dendrites' windows, or of the filters; odd; one number, or one per stage.
+        kernel_size: side of the dendrites' windows or of the filters: an odd number, or one per stage.
         places: dendrites and branches stand at `places` x `places` places; for a plain stage, the side of max-pooling.
-        depth: levels of a neuron's tree, 2 or more, 3 by default; for a plain stage, its convolutions, 2 by default.
-            The other stages have none.
+        depth: levels of a neuron's tree (2 or more, 3 by default), or convolutions per plain stage (2 by default); the
+            other stages ignore it.
         activation: as in `DendriticLayer`.
         pool: the read-out sees averages of `pool` x `pool` parts of the last maps; None for all of the maps.
         dropout: probability of silencing an input of the read-out while training.
@@ -92,7 +92,7 @@ class ConvNetwork(Network):
             raise OptionError(
                 f"kernel_size must be an odd number, or one for each of {len(filters)} stages: got {kernel_size!r}"
             )
-        make_activation(activation)  # raises for what is not one
+        make_activation(activation)  # rejects anything that is not an activation
         kind = _Kind(check_int("places", places), levels, activation, {"device": device, "dtype": dtype})
         steps: list[nn.Module] = [Images(shape)]
         channels, size = shape[0], (shape[1], shape[2])
@@ -117,7 +117,7 @@ class ConvNetwork(Network):
 
 
 # ----------------------------------------------------------------------------------------------------------- stages
-# Each returns its modules and the size of their maps. Along an axis of one pixel nothing is read, halved or pooled.
+# Each returns its modules and the size of their maps. Axes of one pixel are neither convolved nor halved nor pooled.
 
 
 def _along(size: Pair, side: int) -> Pair:
@@ -144,7 +144,7 @@ class _Kind(NamedTuple):
     def convolution(
         self, channels: int, filters: int, kernel: Pair, stride: int | Pair = 1, groups: int = 1
     ) -> list[nn.Module]:
-        """A convolution that keeps the size of an image, but for its stride, with its normalization and activation."""
+        """A convolution that keeps the size of an image up to its stride, with its normalization and activation."""
         step = _Convolution(channels, filters, kernel, stride, _half(kernel), groups=groups, bias=False, **self.placed)
         return [step, *self.ending(filters)]
 
@@ -218,7 +218,7 @@ _STAGES: dict[str, Callable[..., tuple[list[nn.Module], Pair]]] = {
 
 
 class _Convolution(nn.Conv2d):
-    """A convolution with He initialization for its weights."""
+    """A convolution with He-initialized weights."""
 
     def reset_parameters(self) -> None:
         """Redraw the weights."""

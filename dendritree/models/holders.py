@@ -1,4 +1,4 @@
-"""Objects that hold a network and prepare rows for it: our estimators, and the lab's table models of one.
+"""Objects that hold a network and prepare rows for it: our estimators, and the lab's table models, which wrap one.
 
 They are recognized by their attributes, so that neither scikit-learn nor our own estimators are imported.
 """
@@ -35,8 +35,8 @@ def network_of(model: Any) -> nn.Module:
     if hasattr(estimator, "network_inputs"):
         raise OptionError(f"{type(estimator).__name__} must be fitted first: it has no network yet")
     raise OptionError(
-        "the model must be an nn.Module, a DendriticClassifier or DendriticRegressor, or a table model; of a pipeline, "
-        f"pass the last step and transformed rows: got {type(model).__name__}"
+        "the model must be an nn.Module, a DendriticClassifier or DendriticRegressor, or a table model; for a "
+        f"pipeline, pass its last step and transformed rows: got {type(model).__name__}"
     )
 
 
@@ -45,5 +45,5 @@ def with_network(model: Holder, network: nn.Module) -> Holder:
     if isinstance(model, nn.Module):
         return network  # type: ignore[return-value]
     twin = copy.deepcopy(model, {id(network_of(model)): network})
-    estimator_of(twin)._optimizer = None  # it has the weights of the network before
+    estimator_of(twin)._optimizer = None  # it refers to the weights of the previous network
     return twin

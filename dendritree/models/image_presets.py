@@ -21,7 +21,7 @@ GROWTH = 1.4
 STAGES_FROM_SIDE = ((48, 4), (20, 3), (8, 2), (1, 1))
 """The number of stages by the shorter side of the image, in pixels."""
 POOLS = (3, 2, 1)
-"""The read-out sees as many parts of the last maps as take no more than half of the budget."""
+"""Parts per side of the last maps that the read-out sees, largest first: it takes at most half of the parameters."""
 FULL = 0.95
 """The share of a budget that a network fills."""
 
@@ -112,8 +112,8 @@ def cnn_preset(
     Args:
         in_features: number of pixels, all channels; may be left out if `image_shape` is given.
         image_shape: (channels, height, width); a square image of one channel by default.
-        stage: `"plain"`, `"separable"`, `"blueprint"` or `"linear"`, and
-        depth: convolutions of a plain stage, or levels of a linear tree, as in `ConvNetwork`.
+        stage: `"plain"`, `"separable"`, `"blueprint"` or `"linear"`, as in `ConvNetwork`.
+        depth: convolutions per plain stage, or levels of a linear tree, as in `ConvNetwork`.
         out_features, budget, activation, dropout, output, device, dtype: as in `dendritic_preset`.
 
     Example:

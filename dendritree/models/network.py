@@ -44,16 +44,17 @@ class DendriticNetwork(Network):
         in_features: number of inputs.
         hidden: neurons of each hidden layer.
         out_features: number of outputs.
-        fan_in: synapses of a hidden neuron; one number, or one per hidden layer; at most the layer's inputs. By default
+        fan_in: synapses per hidden neuron: one number, or one per hidden layer; at most the layer's inputs. By default
             that of the tree's shape (50 for `branching=[25, 2]`), or 16 if the shape does not determine it.
-        branching: of the hidden trees, as in `DendriticLayer`; one for all layers. A dendritic read-out has `"auto"`.
-        wiring: of the first hidden layer, the others being `"random"`; or a list with one per hidden layer.
+        branching: branching of the hidden trees, as in `DendriticLayer`, the same for all layers. A dendritic read-out
+            uses `"auto"`.
+        wiring: wiring of the first hidden layer (the others are `"random"`), or a list with one per hidden layer.
         norm: `"batch"` or `"layer"` normalization after each hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
         synapse_dropout: probability of silencing a synapse of a hidden layer while training.
         readout: `"linear"`, or `"dendritic"` for one tree per output that reads all hidden neurons; its root is linear.
-        activation: of the dendrites, as in `DendriticLayer`.
-        linear_dendrites: leave the activation to the somata: the control that shows what nonlinear dendrites add.
+        activation: activation of the dendrites, as in `DendriticLayer`.
+        linear_dendrites: apply the activation only at the somata: the control that shows what nonlinear dendrites add.
         output: `"logits"` or `"probabilities"`.
         backend, device, dtype: as in `DendriticLayer`.
 
@@ -114,7 +115,7 @@ class DenseNetwork(Network):
         out_features: number of outputs.
         norm: `"batch"` or `"layer"` normalization after each hidden layer, or None.
         dropout: probability of silencing a hidden neuron's output while training.
-        activation: of the hidden neurons, as in `DendriticLayer`.
+        activation: activation of the hidden neurons, as in `DendriticLayer`.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
 

@@ -1,7 +1,7 @@
 """The paper's models: a single dendritic neuron, a layer of class neurons (MLN: multi-layer neuron), and the controls.
 
-The controls are what a dendritic model has to be compared with. Their dense weights start from He initialization,
-N(0, 2 / fan-in), their biases from 0. Dropout acts on the inputs, as for the trees.
+The controls are what a dendritic model has to be compared with. Their dense weights are He-initialized,
+N(0, 2 / fan-in), and their biases start at 0. Dropout acts on the inputs, as for the trees.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .registry import register
 
 @register("mln", example={"in_features": 16, "out_features": 3, "branching": 4})
 class MLNClassifier(Chain):
-    """One dendritic neuron per class, every one reading all inputs.
+    """One dendritic neuron per class, each reading all inputs.
 
     Args:
         in_features: number of inputs.

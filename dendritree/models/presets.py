@@ -21,20 +21,20 @@ from .sizing import fill_budget, parameters_of, parse_count
 
 PRESET_NEURONS = ("tree", "sparse")
 MANY_OUTPUTS = 50
-"""From this number on, a wide read-out takes most of the budget, and neurons are few: each has a tree of its own, whose
+"""From this number on, the read-out takes most of the budget, which leaves few neurons: each has its own tree, whose
 soma merges many dendrites."""
 MERGED_DENDRITES = 6
 WINDOW = 9
 SMALL_SYNAPSES, LARGE_SYNAPSES, LARGE_BUDGET = 25, 36, 8000
 GRAY, COLOR, COPIES = (16, 4, 1, 25), (27, 5, 2, 16), 25
-"""For images without and with color: synapses of a tied dendrite, its window and stride, and the number of neurons that
-share a tree; and how many copies of the dendrite it has."""
+"""For gray and for color images: synapses of a tied dendrite, its window and stride, and the number of neurons that
+share a tree; then the number of copies of the dendrite."""
 MANY_STRIDE = 2
 """The stride with many outputs: few neurons have to cover the image."""
 TINY_IMAGE = 11
 """Smaller sides leave too little room for copies."""
 LIKELY_SIDE = 20
-"""From this side on, as many inputs as a square image has pixels are likely to be one; tables are narrower."""
+"""From this side on, inputs that could fill a square image probably are one; tables are narrower."""
 TABLE_SYNAPSES, TABLE_DENDRITES = 8, 4
 
 
@@ -62,8 +62,8 @@ def dendritic_preset(
         image_shape: (channels, height, width) if the inputs are images; a sequence has height 1. The network is then a
             stack of dendritic stages, a `ConvNetwork`; otherwise it has one hidden layer, a `DendriticNetwork`.
         neurons: `"tree"`, or `"sparse"` for a hidden layer of neurons without dendrites, which did better on Adult.
-        depth: levels of the trees of a stack of stages, 3 by default; 2 takes little more than half of the time.
-        activation: of a stack of stages; `"silu"` is more accurate on photographs; `"relu"` suits integers.
+        depth: levels of the trees in a stack of stages, 3 by default; 2 takes little more than half the time.
+        activation: activation of a stack of stages; `"silu"` is more accurate on photographs, `"relu"` suits integers.
         dropout: probability of silencing an input of the read-out while training.
         output: `"logits"` or `"probabilities"`.
         device, dtype: as in `nn.Linear`.
@@ -119,7 +119,7 @@ def single_layer_preset(
 
 
 def _warn_of_pixels(in_features: int, image_shape: Sequence[int] | None) -> None:
-    """Warn about inputs that are as many as a square image has pixels, gray or in color, if no image was given."""
+    """Warn if no image shape was given but the inputs could fill a square gray or color image."""
     for channels in (1, 3):
         side = math.isqrt(in_features // channels)
         if image_shape is None and side >= LIKELY_SIDE and channels * side**2 == in_features:

@@ -92,7 +92,7 @@ def _store_arguments(cls: type[nn.Module], name: str) -> None:
 def model_entry(name: str) -> ModelEntry:
     """The entry of a registered model; an unknown name raises an error that lists the known ones.
 
-    The name of a neuron is a `NeuronNetwork` of such neurons.
+    The name of a neuron stands for a `NeuronNetwork` of such neurons.
 
     >>> model_entry("mln").build.__name__, model_entry("denn").example["options"]
     ('MLNClassifier', {'branches': 2})
@@ -121,9 +121,9 @@ def create_model(name: str, data: Any = None, **arguments: Any) -> nn.Module:
 
     Args:
         name: one of `list_models()`.
-        data: examples to take `in_features`, `image_shape` and `out_features` from, those that the model has and that
-            are not given: a pair (x, y), or a split. Images are (n, channels, height, width) or (n, height, width).
-        arguments: of the model.
+        data: examples, as a pair (x, y) or a split, from which `in_features`, `image_shape` and `out_features` are
+            inferred unless given. Images are (n, channels, height, width) or (n, height, width).
+        arguments: arguments of the model.
 
     Example:
         >>> net = create_model("mln", in_features=1024, out_features=10, branching=32)
@@ -146,7 +146,7 @@ def create_model(name: str, data: Any = None, **arguments: Any) -> nn.Module:
 
 
 def _sizes_of(data: Any) -> dict[str, Any]:
-    """The sizes of a model for examples: inputs, the shape of images, and an output per class or number.
+    """The sizes that examples imply for a model: inputs, the shape of images, and an output per class or number.
 
     >>> import numpy as np
     >>> _sizes_of((np.zeros((9, 3, 8, 8)), np.arange(9) % 4))
@@ -167,7 +167,7 @@ def _sizes_of(data: Any) -> dict[str, Any]:
 
 
 def list_models(pattern: str = "*") -> list[str]:
-    """Names of all models that match a shell pattern, neurons of installed packages included.
+    """Names of all models that match a shell pattern, including the neurons of installed packages.
 
     >>> list_models("conv-*")
     ['conv-mln', 'conv-mlp', 'conv-network', 'conv-perceptrons']

@@ -14,7 +14,7 @@ from .registry import create_model
 
 
 def parameters_of(model: nn.Module) -> int:
-    """The number of a model's parameters, each once.
+    """The number of a model's parameters, each counted once.
 
     >>> parameters_of(nn.Linear(3, 2))
     8
@@ -56,7 +56,7 @@ def check_budget(budget: float | int | str) -> float | int:
 
 
 def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float], budget: int) -> list[int] | None:
-    """The widest hidden layers, about in these proportions, that keep a model within a budget; None if width 2 does not
+    """The widest hidden layers, in about these proportions, that keep a model within a budget; None if width 2 does not
     fit.
 
     >>> fill_budget("dense-network", {"in_features": 784, "out_features": 10}, (1.0,), 8000)
@@ -75,7 +75,7 @@ def fill_budget(network: str, config: Mapping[str, Any], shape: Sequence[float],
     if width is None:
         return None
     hidden = layers(width)
-    while len(hidden) > 1:  # what the proportions leave of the budget goes to one layer after the other, the last first
+    while len(hidden) > 1:  # the rest of the budget widens one layer after the other, the last first
         wider = [[*hidden[:at], hidden[at] + 1, *hidden[at + 1 :]] for at in reversed(range(len(hidden)))]
         fitting = [each for each in wider if parameters(each) <= budget and _is_near(each, shape)]
         if not fitting:

@@ -57,7 +57,7 @@ class DANN(NeuronLayer):
             (dANN-LRF), or `"global"` ones, around a center near that of its soma (dANN-GRF).
         image_shape: (channels, height, width), for `"local"` and `"global"`; a square image of one channel by default.
         bias: whether dendrites and somata have a bias.
-        activation: of both, as in `DendriticLayer`; LeakyReLU with slope 0.1 by default, as in the source.
+        activation: activation of both, as in `DendriticLayer`; LeakyReLU with slope 0.1 by default, as in the source.
         seed: seed of the receptive fields; None draws it from torch's generator.
         backend, device, dtype: as in `DendriticLayer`.
 
@@ -151,8 +151,8 @@ class ReceptiveFields(Wiring):
     """Each dendrite reads the pixels around its center; centers lie anywhere, or around a center of the neuron.
 
     Args:
-        per: what has a center of its own anywhere in the image: each `"dendrite"` (a local field), or each `"neuron"`,
-            whose dendrites have theirs around it (a global field).
+        per: what has its own center anywhere in the image: each `"dendrite"` (a local field), or each `"neuron"`, whose
+            dendrites have their centers around it (a global field).
         image_shape: (channels, height, width); a square image of one channel by default.
         seed: seed of the draw; None draws it from torch's generator.
 
@@ -187,7 +187,7 @@ class ReceptiveFields(Wiring):
 
 
 def _nearest(centers: Integers, counts: Integers, image: tuple[int, int, int], random: np.random.Generator) -> Integers:
-    """Draw `counts` inputs around each center (a pixel), none of them twice; those of one center after another.
+    """Draw `counts` inputs around each center (a pixel) without repetition, one center after another.
 
     Inputs at the center and its eight neighbors come first; the rest is drawn from as few of the rings around them as
     possible.

@@ -37,7 +37,7 @@ class DENN(PlannedLayer):
     .. math:: y_n = \max_{j=1 \dots d} \Big( c_{nj} + \sum_{i \in B_{nj}} w_{ni} x_i \Big), \qquad
         B_{n1} \cup \dots \cup B_{nd} = \text{all inputs}, \text{ disjoint}
 
-    It has one weight per input as `nn.Linear` has; with one branch it is `nn.Linear`.
+    Like `nn.Linear`, it has one weight per input; with one branch, it is `nn.Linear`.
 
     Args:
         in_features: number of inputs.

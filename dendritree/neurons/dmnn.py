@@ -31,18 +31,18 @@ REDUCTIONS = ("max", "min")
 class DMNN(NeuronLayer):
     r"""A layer of morphological neurons: the signed depth of the input in the deepest of some boxes.
 
-    In the source, dendrite k answers
+    In the source, dendrite k computes
 
     .. math:: \tau_k = p_k \min_i \min_{l \in \{0, 1\}} (-1)^{1 - l} (x_i + w_{ik}^l)
 
     with an excitatory (l = 1) and an inhibitory (l = 0) weight for each input. With low = -w^1 and high = -w^0, the
     parameters here, this is p_k times the depth of x in a box: the distance to its nearest face, positive inside,
-    negative outside. A neuron is the maximum (or minimum) over its dendrites. There is no multiplication in it.
+    negative outside. A neuron is the maximum (or minimum) over its dendrites. It multiplies nothing.
 
     Args:
         in_features: number of inputs.
         out_features: number of neurons.
-        dendrites: dendrites (boxes) of a neuron.
+        dendrites: dendrites (boxes) per neuron.
         reduce: `"max"`: a neuron is positive inside any of its boxes; `"min"`: with signs of -1, outside all of them.
         temperature: None for the hard minimum and maximum of the source, whose gradient reaches one face of one box;
             a number t for smooth ones, t log(sum exp(. / t)), whose gradient reaches all faces within a few t.

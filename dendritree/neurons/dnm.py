@@ -43,7 +43,7 @@ class DNM(NeuronLayer):
     Args:
         in_features: number of inputs.
         out_features: number of neurons.
-        dendrites: dendrites of a neuron; each reads all inputs.
+        dendrites: dendrites per neuron; each reads all inputs.
         k: steepness of the synapses.
         soma_k: steepness of the soma, `k_s`.
         soma_threshold: threshold of the soma, `theta_s`.

@@ -1,4 +1,4 @@
-"""Neurons by name: the layer of each, how it is called, and the values of its options that a search may try.
+"""Neurons by name: the layer and the label of each, and the option values that a search may try.
 
 The neurons of this library register themselves when their modules are imported. Another package names its neurons in
 its metadata, `[project.entry-points."dendritree.neurons"]` of pyproject.toml, under the names it registers them with:
@@ -39,13 +39,13 @@ class NeuronFamily:
     title: str
     """One line that says what they are."""
     layer: Callable[..., nn.Module]
-    """Makes a layer of them, with the arguments of `nn.Linear` and keyword options."""
+    """Builds a layer of them, with the arguments of `nn.Linear` and keyword options."""
     options: tuple[str, ...]
     """The names of these options."""
     choices: Choices
-    """Values of options that a search may choose from."""
+    """Values of options that a search may try."""
     image_choices: Choices
-    """Those that replace them if the inputs are an image."""
+    """Values that replace these if the inputs are an image."""
 
     @property
     def example(self) -> dict[str, Any]:
@@ -78,15 +78,15 @@ def register_neuron(
     - `dendritree compare --families name`, if an installed package registers it: see docs/neurons.md. Options called
       `image_shape` and `input_range` get the values of the data there.
 
-    Registering again from the same place, as in a notebook cell that is run twice, replaces it.
+    Registering again from the same place, as in a notebook cell that is run twice, replaces the neuron.
 
     Args:
         name: lower-case letters, digits and hyphens; new.
         label: a short name for tables and charts; the name by default.
         title: one line that says what the neurons are; the first line of the layer's docstring by default.
-        choices: values of options that a search may choose from, for example `{"gates": (1, 2, 4)}`. The first ones
-            build a layer.
-        image_choices: those that replace them if the inputs are an image.
+        choices: values of options that a search may try, for example `{"gates": (1, 2, 4)}`. The first values build an
+            example.
+        image_choices: values that replace these if the inputs are an image.
 
     Example::
 
@@ -135,7 +135,7 @@ def neuron_names() -> list[str]:
 
 
 def neuron_family(name: str) -> NeuronFamily:
-    """A registered neuron; an installed package that has it is imported."""
+    """A registered neuron; the installed package that provides it is imported if necessary."""
     if not (isinstance(name, str) and name in _NEURONS):
         _import(check_one_of("neuron", name, neuron_names()), _installed()[name])
     return _NEURONS[name]
@@ -174,7 +174,7 @@ def _entry_points(path: tuple[str, ...]) -> Mapping[str, tuple[EntryPoint, ...]]
 
 
 def _import(name: str, points: Sequence[EntryPoint]) -> None:
-    """Import the package that has a neuron; raise an error that names the package if that does not register it."""
+    """Import the package that provides a neuron; raise an error that names it if that does not register the neuron."""
     packages = " and ".join(sorted(map(_package, points)))
     if len(points) > 1:
         raise OptionError(f"a neuron must come from one package: {name!r} is in {packages}")

@@ -34,17 +34,17 @@ class KTree(DendriticLayer):
     It can be used wherever a `DendriticLayer` can.
 
     Args:
-        in_features: number of inputs. The source pads images with zeros until it is a power of two; any other number
-            grows ragged trees, in which a level of n children has ceil(n / branching) nodes.
+        in_features: number of inputs. The source pads images with zeros to a power of two; any other number grows
+            ragged trees, in which a level of n children has ceil(n / branching) nodes.
         out_features: number of neurons.
         trees: trees per neuron, `k`.
         branching: children of every node, as in `DendriticLayer`; 2 in the source.
         wiring: the order in which every tree reads the inputs: `"original"`, `"permuted"` (along a Z-curve, so that
             every subtree sees a compact part of a square image) or `"random"` (one permutation per neuron, the same for
-            all its trees); or a wiring.
+            all its trees); or a wiring object.
         dropout: as in `DendriticLayer`.
-        activation: of the nodes, as in `DendriticLayer`; torch's LeakyReLU with its slope of 0.01 by default. The soma
-            has none.
+        activation: activation of the nodes, as in `DendriticLayer`; torch's LeakyReLU, with a slope of 0.01, by
+            default. The soma has none.
         options: `bias` (of the nodes and the soma), `dropout_per`, `backend`, `device`, `dtype`, as in
             `DendriticLayer`.
 
@@ -89,7 +89,7 @@ class KTree(DendriticLayer):
 
     @property
     def trees(self) -> int:
-        """Trees of a neuron, `k`."""
+        """Trees per neuron, `k`."""
         assert self.repeats is not None
         return self.repeats
 

@@ -46,7 +46,7 @@ def dendritic(
         patches: the patches of each image to run through the forest, which reads (channels, rows, columns) of a patch.
 
     Returns:
-        The outputs of all neurons, shape (..., neurons), in the type of `weight`; with `patches`, images
+        The outputs of all neurons, shape (..., neurons), in the dtype of `weight`; with `patches`, images
         (..., neurons, height, width).
 
     Example:
@@ -97,9 +97,9 @@ def dendritic(
                 patches=patches,
             )
     if x.dtype != weight.dtype:
-        raise OptionError(f"the input must have the type of the weights, {weight.dtype}: got {x.dtype}")
+        raise OptionError(f"the input must have the dtype of the weights, {weight.dtype}: got {x.dtype}")
     if bias is not None and bias.dtype != weight.dtype:
-        raise OptionError(f"the bias must have the type of the weights, {weight.dtype}: got {bias.dtype}")
+        raise OptionError(f"the bias must have the dtype of the weights, {weight.dtype}: got {bias.dtype}")
     if plan.ties is not None:  # backends see untied edges and nodes; gradients of tied ones are summed in a fixed order
         weight = weight.index_select(0, plan.ties[0])
         bias = None if bias is None else bias.index_select(0, plan.ties[1])

@@ -1,4 +1,4 @@
-"""`python -m dendritree.ops`: which kernels were built, which are used, and why there are none if there are none."""
+"""`python -m dendritree.ops`: which kernels were built and which are used, or why there are none."""
 
 import torch
 

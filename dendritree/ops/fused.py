@@ -45,11 +45,11 @@ PLAIN_TENSORS = (Tensor, nn.Parameter)
 def obstacle(x: Tensor, weight: Tensor, activation: Any, is_compiling: bool = False) -> str | None:
     """Why the fused op cannot do this work, or None if it can."""
     if not x.is_cpu:
-        return f"it runs on the CPU, the input is on {x.device}"
+        return f"it runs on the CPU, and the input is on {x.device}"
     if weight.dtype not in ITEM_SIZES:
-        return f"it computes in float32 and float64, the weights are {weight.dtype}"
+        return f"it computes in float32 and float64, and the weights are {weight.dtype}"
     if kind_of(activation) is None:
-        return f"it knows {', '.join(sorted(set(ACTIVATIONS.values())))} with a positive slope, not {activation}"
+        return f"it supports {', '.join(sorted(set(ACTIVATIONS.values())))} with a positive slope, not {activation}"
     if native.missing is not None:
         return native.missing
     if is_compiling:
@@ -70,7 +70,7 @@ def _is_exporting() -> bool:
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Whether a transform is active: `torch.func`, forward-mode gradients, or on these gradients `is_grads_batched`.
+    """Whether a transform is active: `torch.func`, forward-mode gradients, or `is_grads_batched` for these tensors.
 
     >>> is_transformed(torch.zeros(3))
     False

@@ -1,4 +1,4 @@
-"""Calls of the fused kernels: provides memory and threads. No arithmetic happens here."""
+"""Calls of the fused kernels, with their memory and threads. No arithmetic happens here."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ INPUT_TILES = 1 << 20
 
 KEPT_INPUTS = 1 << 22
 """Bytes of inputs up to which their tiles are saved for the backward pass, if one thread does all the work. Beyond
-that, recomputing them costs less than the memory. With more threads each makes its own in both passes: to write what
-another core has read in the step before took four times as long (60 microseconds in the place of 15)."""
+that, recomputing them costs less than the memory. With more threads, each makes its own in both passes: writing what
+another core had read in the step before took four times as long (60 microseconds instead of 15)."""
 
 HUGE_PAGES_FROM = 1 << 22
 """Bytes from which NumPy requests huge pages: touching 40 MB for the first time then took 3.5 ms instead of 16."""
@@ -119,7 +119,7 @@ def _recipe(
     is_backward: bool = False,
     need_gx: bool = False,
 ) -> Recipe:
-    """With `lanes`, tiles have that length."""
+    """The recipe of a call; with `lanes`, tiles have that length."""
     item, sheet, tiles_of_block = ITEM_SIZES[dtype], None, 1
     if isinstance(batch, Images):
         sheet, lanes = choose_sheet(batch, LANES[dtype], COST_OF_A_TILE, item)
@@ -191,7 +191,7 @@ def run_forward(
     keeps_inputs = workers == 1 and lanes is None and grid is None and x.nbytes <= KEPT_INPUTS
     recipe = _recipe(batch, sizes, dtype, options, lanes, workers, keeps_inputs)
     kept = _empty(recipe.kept_bytes)
-    if lanes is not None:  # compilers trace this op: its outputs have no unwritten bits, as of edges from dendrites
+    if lanes is not None:  # compilers trace this op: no output may stay uninitialized, as the bits of inner edges
         kept.zero_()
     call = _prepare(recipe, x, weight, bias, kept, seed, job)
     call.y, call.y_sample, call.y_feature = y.data_ptr(), sizes.neurons * positions, positions

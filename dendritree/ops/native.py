@@ -1,4 +1,4 @@
-"""The library of CPU kernels that the package builds from `cpu/`: its structs, and its loading with this module."""
+"""The library of CPU kernels that the package builds from `cpu/`: its structs; importing this module loads it."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ kernels, missing = _load()
 
 
 def warn_if_missing() -> None:
-    """Warn, the first time, that there are no kernels."""
+    """Warn once that there are no kernels."""
     global _warned
     if missing is not None and not _warned and not torch.compiler.is_compiling():
         _warned = True

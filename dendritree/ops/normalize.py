@@ -72,7 +72,7 @@ def _update(norm: nn.BatchNorm2d, moments: Tensor, count: int) -> None:
 
 
 class _Normalize(torch.autograd.Function):
-    """The kernel and its gradients. A second derivative is that of PyTorch's operations."""
+    """The kernel and its gradients. Second derivatives use PyTorch's operations."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, options: tuple[int, float, float]) -> Any:

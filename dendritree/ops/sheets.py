@@ -55,7 +55,7 @@ class Images(NamedTuple):
 
 
 def choose_sheet(images: Images, lengths: Sequence[int], cost_of_a_tile: int, item: int) -> tuple[Sheet, int]:
-    """The sheet and tile length that waste the least work besides real positions, from the sizes alone.
+    """The sheet and tile length with the least work on positions that are not used, from the sizes alone.
 
     >>> images = Images(PatchGrid(64, (3, 3), padding=(1, 1, 1, 1)), 64, 16, 16)
     >>> sheet, lanes = choose_sheet(images, (16, 64, 128), 24, 4)

@@ -38,7 +38,7 @@ def plot_history(
     runs = history if isinstance(history, Mapping) else {"": history}
     if not runs or not all(isinstance(run, History) and run.epochs for run in runs.values()):
         got = f"a {type(history).__name__}"
-        raise OptionError(f"history must be what fit returns, with an epoch or more, or a mapping of such: got {got}")
+        raise OptionError(f"history must be a History with an epoch or more, or a mapping of such: got {got}")
     columns = {name: run.columns() for name, run in runs.items()}
     has_accuracy = any(not math.isnan(value) for each in columns.values() for value in each["val_acc"])
     kinds = {"loss": "loss", "acc": "accuracy"} if has_accuracy else {"loss": "loss"}

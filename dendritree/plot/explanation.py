@@ -85,7 +85,7 @@ def plot_explanation(
 
 
 def strongest(labels: Sequence[str], values: npt.NDArray[Any] | Sequence[float], most: int) -> list[tuple[str, float]]:
-    """The values largest in size, with their labels, and the sum of all others, including those too small to see.
+    """The values of largest magnitude, with their labels, and the sum of all others.
 
     >>> strongest(["a", "b", "c"], [1.0, -3.0, 0.5], 2)
     [('b', -3.0), ('2 others', 1.5)]

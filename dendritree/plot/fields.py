@@ -50,7 +50,7 @@ def layer_of(model: Any) -> DendriticLayer:
     for module in network_of(model).modules():
         if isinstance(module, DendriticLayer):
             return module
-    raise OptionError(f"there must be a DendriticLayer to draw: got {type(model).__name__}")
+    raise OptionError(f"the model must have a DendriticLayer to draw: got {type(model).__name__}")
 
 
 def names_of(model: Any) -> list[str] | None:
@@ -59,7 +59,7 @@ def names_of(model: Any) -> list[str] | None:
     names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.features
     if names is None:
         return None
-    flags = getattr(model, "input_columns", ())[len(names) :]  # inputs that say where a column misses numbers
+    flags = getattr(model, "input_columns", ())[len(names) :]  # the indicators of missing values
     return [*map(str, names), *(f"{names[column]} missing" for column in flags)]
 
 

@@ -50,7 +50,7 @@ def pruning_curve(
         budgets: numbers of parameters; by default shares of the model's own, from all to a tenth, where attainable.
         part: the part of the split to evaluate on: `"val"` or `"test"`.
         loss: as in `FitConfig`.
-        retrain: how to retrain every pruned model before it is evaluated; None does not.
+        retrain: how to retrain every pruned model before it is evaluated; None to skip retraining.
 
     Example:
         >>> import torch

@@ -1,9 +1,10 @@
 """How much every edge of a tree matters.
 
-The *importance* of an edge is how far it moves its dendrite, times how far that moves the output. Without examples both
-follow from the weights: every input moves by 1, every activation has slope 1. With examples they are means over these:
-of how far the edge moves its dendrite away from its value at the reference input, and of the secant slopes on the way
-to the output. Removing an edge of importance 0 changes nothing: for any input, or for any of the examples.
+The *importance* of an edge is how far it moves its dendrite, times how far that moves the output. Without examples,
+both follow from the weights: every input moves by 1, and every activation has slope 1. With examples, they are means
+over the examples: of how far the edge moves its dendrite away from its value at the reference input, and of the secant
+slopes on the way to the output. Removing an edge of importance 0 changes nothing, for any input or for any of the
+examples.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def importances(
     [0.5, 1.0, 6.0, 8.0, 1.5, 14.0]
     """
     if not isinstance(layer, DendriticLayer):
-        raise OptionError(f"importances must be those of a DendriticLayer: got {type(layer).__name__}")
+        raise OptionError(f"layer must be a DendriticLayer: got {type(layer).__name__}")
     return torch.from_numpy(measure(layer, examples, reference)[0].edges)
 
 
@@ -89,7 +90,7 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         raise OptionError(f"a model to be pruned must use each dendritic layer once: {type(model).__name__} does not")
     if examples is None:
         if not isinstance(model, ForestLayer):
-            raise OptionError("a model must be pruned with examples, which measure its synapses: got none")
+            raise OptionError("a model must be pruned with examples, on which importance is measured: got none")
         whole = copy.deepcopy(model).double().eval()
         row = model.weight.new_zeros(1, model.forest.in_features)
         start = _reference(0.0 if reference is None else reference, row)

@@ -16,7 +16,7 @@ EPOCHS, RATE = 5, 0.003
 
 
 def retrain(model: nn.Module, split: Split, config: FitConfig | None, seconds: float) -> None:
-    """Train a pruned model in place, for about `seconds` at most, but one epoch at least; 0 does not train."""
+    """Train a pruned model in place, for at most about `seconds` but at least one epoch; 0 skips training."""
     check_float("seconds", seconds, "a number of at least 0", lambda value: value >= 0)
     if not seconds:
         return

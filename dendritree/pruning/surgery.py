@@ -46,7 +46,7 @@ def prune(
 ) -> Holder:
     """A smaller copy of a layer or model, without the synapses, branches and neurons that matter least.
 
-    With `data` the smaller model is then retrained, for a minute at most. Where a dendritic layer is followed by batch
+    With `data`, the smaller model is then retrained, for up to a minute. Where a dendritic layer is followed by batch
     norms or activations and an `nn.Linear`, whole neurons are removed with their columns of that read-out.
 
     A removed part is replaced by its response to the reference input, added to a bias, so that the smaller layer
@@ -59,16 +59,16 @@ def prune(
         model: a `DendriticLayer`; a `DendriticConv2d` or `DendriticConv1d`; or a model that `explain` accepts and that
             uses each dendritic layer once: all its dendritic layers are pruned. For an estimator or a table model, its
             network is pruned.
-        budget: the most parameters that the whole model may keep: a number, such as 400 or "2k", or a share as a float.
+        budget: maximum number of parameters of the pruned model: a number, such as 400 or "2k", or a share as a float.
         threshold: edges up to this importance are removed; 0 removes what contributes nothing.
         examples: inputs on which importance is measured, one per row, as for `explain`; required for a model without
             `data`. A layer without either is pruned by its weights.
         data: training data as in `fit`: importance is measured on the first 1,000 training inputs, unless there are
-            `examples`, and the smaller network is retrained. An estimator takes `examples`, and learns on with
-            `partial_fit`.
+            `examples`, and the smaller network is retrained. An estimator takes `examples` instead; `partial_fit`
+            continues its training.
         retrain: how to retrain; by default five epochs with cosine decay from 0.003, and the loss by the targets:
             squared error for real numbers, otherwise cross-entropy.
-        seconds: the time to retrain, after which no other epoch is begun; 0 does not retrain.
+        seconds: time limit for retraining: after the first epoch, none is started that would exceed it; 0 skips it.
         reference: the input to compare with: a number or a tensor of shape (in_features,); one row, for an object that
             holds a network. By default the mean of the examples, or 0 without examples.
 

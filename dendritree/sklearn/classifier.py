@@ -21,41 +21,41 @@ _multiclass = import_extra("sklearn.utils.multiclass", extra="sklearn")
 class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type: ignore[misc, name-defined]
     """A classifier made of dendritic neurons, with defaults that do well on a new table of numbers.
 
-    Inputs are standardized and clipped at five standard deviations. NaN is a missing number: the mean takes its place,
-    and every column that misses some in training has one more input, which says where. Sparse matrices are made dense.
+    Inputs are standardized and clipped at five standard deviations. NaN marks a missing value: it is replaced by the
+    mean, and each column with missing values in training gets an indicator input. Sparse matrices are made dense.
     Training uses AdamW and a one-cycle learning rate. The result depends only on `random_state`, in any thread; torch's
     own generator is neither used nor changed. Threads may share a fitted estimator.
 
     Args:
-        budget: the most parameters that the network may have, such as 5000 or `"5k"`; by default 15,000, and with fewer
+        budget: maximum number of parameters of the network, such as 5000 or `"5k"`; by default 15,000, and with fewer
             than 1,000 rows at most as many as scikit-learn's `MLPClassifier()` has.
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
-        branching: synapses of a dendrite and dendrites of a neuron, as in `DendriticLayer`; by default `[8, 4]` for
+        branching: synapses per dendrite and dendrites per neuron, as in `DendriticLayer`; by default `[8, 4]` for
             tables.
-        wiring: which inputs a neuron reads, as in `DendriticLayer`; at random by default.
-        epochs: passes over the rows; by default as many as make about 0.6 steps per row, at least 200 and at most 1,300
-            steps; at least 15 passes.
+        wiring: which inputs a neuron reads, as in `DendriticLayer`; by default `"random"` for tables.
+        epochs: passes over the rows; by default enough for about 0.6 steps per row (200 to 1,300 steps in total), but
+            at least 15.
         batch_size: rows per step; by default 128, 192 from 4,000 rows on and 384 from 8,000. Adjusted so that no batch
             has one row.
         lr: highest learning rate of the cycle, and the constant one of `partial_fit`.
-        weight_decay: of AdamW.
+        weight_decay: weight decay of AdamW.
         dropout: probability of silencing a hidden neuron while training.
         members: groups of hidden neurons that each learn to predict without the others (`training.committee`), by
-            default 4, and up to 16 from 1,000 rows on. Each group leaves out an equal part of the rows, and the epoch
-            in which the groups did best on the rows they left out is kept. The trained network is an ordinary one,
-            which predicts the mean of the groups. 1 trains the network as a whole.
+            default 4, and up to 16 from 1,000 rows on. Each group leaves out an equal part of the rows; the weights of
+            the epoch with the lowest loss on the left-out rows are kept. The trained network is an ordinary one, which
+            predicts the mean of the groups. 1 trains the network as a whole.
         class_weight: a weight for each class, or `"balanced"` (`fit` only); all equal by default.
         early_stopping: set aside some rows to decide when to stop, and keep the weights of the epoch with the lowest
             loss on them; members then learn from all other rows.
-        validation_fraction: share of the rows set aside for that.
+        validation_fraction: share of the rows set aside for early stopping.
         n_iter_no_change: epochs without a lower validation loss after which training stops.
         random_state: an integer for reproducible results.
-        threads: threads of torch; the last bits of a result depend on it. One is the default because several wait for
-            each other on a busy machine: beside two other processes on two cores, a fit of 6,000 rows took 13 to 18
-            seconds with one and more than 200 with two.
-        verbose: show the progress and the time left, in a line per epoch.
+        threads: number of torch's threads; the last bits of a result depend on it. The default is one because several
+            threads wait for each other on a busy machine: beside two other processes on two cores, a fit of 6,000 rows
+            took 13 to 18 seconds with one and more than 200 with two.
+        verbose: show the progress and the time left, as in `dendritree.fit`.
         device: the device of the network, as in PyTorch.
 
     Attributes:
@@ -85,7 +85,7 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on some more rows, in one pass at a constant rate; the first call needs all `classes`.
+        """Train on more rows, in one pass at a constant learning rate; the first call needs all `classes`.
 
         The scale of the inputs is that of all rows seen so far. Each call needs at least two rows, of any of the
         classes; `class_weight="balanced"` is therefore rejected.

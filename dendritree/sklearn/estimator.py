@@ -102,7 +102,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return rows_that_count(x, y, weights)
 
     def _valid(self, *data: Any, **options: Any) -> Any:
-        """Data checked by scikit-learn, with dense rows; NaN is a missing number, infinity is rejected.
+        """Data checked by scikit-learn, with dense rows; NaN marks a missing value, infinity is rejected.
 
         scikit-learn sums all numbers to find those; the warning for inf - inf is suppressed.
         """
@@ -178,7 +178,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             raise KeyboardInterrupt
         if not all(values.isfinite().all() for values in self.network_.state_dict().values()):
             raise OptionError(
-                f"training must end with finite weights: got NaN or infinity with lr {self.lr:g}; lower it"
+                f"training must end with finite weights: got NaN or infinity with lr {self.lr:g}; lower lr"
             )
         self.network_.eval()
         return history
@@ -194,7 +194,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return network.to(self.device)
 
     def _flagged(self, x: Array) -> Array:
-        """The columns that miss numbers, each of which gets an input that says where; none for images and wirings."""
+        """The columns with missing values, each of which gets an indicator input; none for images and wirings."""
         missing = np.flatnonzero(np.isnan(x).any(0))
         return missing if self.image_shape is None and self.wiring is None else missing[:0]
 
@@ -262,7 +262,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         return torch.cat(parts).numpy()
 
     def network_inputs(self, X: Any) -> Array:  # noqa: N803
-        """Rows as the network reads them: standardized and clipped, a missing number as 0; then 1 where one misses."""
+        """Rows as the network reads them: standardized and clipped, missing values as 0; then the indicators."""
         validation.check_is_fitted(self)
         return self._standardized(self._valid(X, reset=False))
 
@@ -280,7 +280,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
         raise NotImplementedError
 
     def as_module(self, *, probabilities: bool = True) -> EstimatorModule:
-        """A copy as one module that takes raw rows and returns predictions; for classes, probabilities or logits."""
+        """A copy as one module that maps raw rows to predictions; for classes, to probabilities or logits."""
         validation.check_is_fitted(self)
         scale, shift, _ = self.output_units()
         classifies = _sklearn.is_classifier(self) and probabilities
@@ -299,7 +299,7 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
 
 
 def fit_scaler(x: Array, weights: Array) -> Any:
-    """A fitted `StandardScaler`, also for columns near 1e-200 and 1e200, whose squares no float can hold.
+    """A fitted `StandardScaler`, also for columns near 1e-200 and 1e200, whose squares exceed the range of float64.
 
     >>> fit_scaler(np.array([[1e-200], [3e-200]]), np.ones(2)).scale_
     array([1.e-200])
@@ -314,7 +314,7 @@ def fit_scaler(x: Array, weights: Array) -> Any:
 
 
 def learn_scale(scaler: Any, x: Array, weights: Array) -> Any:
-    """The scaler, after some more rows; a column without a number so far has mean 0 and scale 1."""
+    """Update a scaler with more rows; a column without any value so far has mean 0 and scale 1."""
     with np.errstate(invalid="ignore"):
         scaler.partial_fit(x, sample_weight=weights)
     empty = np.isnan(scaler.mean_)
@@ -328,7 +328,7 @@ def _dense(x: Any) -> Array:
         return x
     if x.shape[0] * x.shape[1] * 8 > MOST_DENSE:
         raise OptionError(
-            f"a sparse matrix is made dense here, and must then take at most {MOST_DENSE / 2**30:g} GiB: got "
+            f"a sparse matrix is made dense here and must then take at most {MOST_DENSE / 2**30:g} GiB: got "
             f"{x.shape[0]:,} x {x.shape[1]:,}; reduce its columns first, for example with TruncatedSVD, or call "
             "partial_fit with some rows at a time"
         )

@@ -27,7 +27,7 @@ NETWORK = "network."
 OPTIMIZER = "optimizer."
 """Prefix of the tensors of the optimizer of `partial_fit`, followed by the place of a parameter."""
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-"""What AdamW keeps of each parameter."""
+"""The state that AdamW keeps per parameter."""
 LEARNED = {"n_features": "n_features_in_", "epochs": "n_iter_", "loss_curve": "loss_curve_", "seed": "_seed"}
 """Entries of the config, and the corresponding attributes."""
 SCALER = ("n_samples_seen_", "mean_", "var_", "scale_")
@@ -90,7 +90,7 @@ def rebuild(
     sizes = [config["network"]["arguments"].get(key) for key in ("in_features", "out_features")]
     expected = [config["n_features"] + len(estimator._missing), estimator._head()[0]]
     if sizes != expected or len(estimator._scaler.mean_) != config["n_features"]:
-        rule = "the network of an estimator must read n_features and flags, and give one output per target or class"
+        rule = "the network of an estimator must read n_features and flags, and return one output per target or class"
         raise FormatError(f"{rule}, {expected[0]} and {expected[1]}: got {sizes}")
     estimator._optimizer = _optimizer(estimator, tensors)
     return estimator
@@ -111,7 +111,7 @@ def _optimizer(estimator: DendriticEstimator, tensors: Mapping[str, Tensor]) -> 
         name: sorted(each) for name, each in state.items()
     }
     if not fits or any(each[name].shape != shapes[n] for n, each in state.items() for name in MOMENTS[1:]):
-        raise FormatError("the optimizer of an estimator must have the state of each parameter, of its shape")
+        raise FormatError("the optimizer of an estimator must have state for each parameter, of the parameter's shape")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return optimizer
 
@@ -124,7 +124,7 @@ def _check_learned(config: Mapping[str, Any]) -> None:
     if not all(type(loss) is float for loss in losses):
         raise FormatError(f"loss_curve in {folders.CONFIG_FILE} must hold numbers: got {losses!r:.60}")
     if not set(config.get("missing", [])) <= set(range(features)):
-        raise FormatError(f"missing must be numbers of columns, below {features}: got {config['missing']!r:.60}")
+        raise FormatError(f"missing must be indices of columns, below {features}: got {config['missing']!r:.60}")
     names = entry(config, "feature_names", list, type(None))
     if names is not None and not (len(names) == features and all(type(name) is str for name in names)):
         raise FormatError(f"feature_names must be {features} strings, one per feature: got {names!r:.60}")
@@ -135,7 +135,7 @@ def _classes(config: Mapping[str, Any]) -> Any:
     kind, values = np.dtype(entry(config, "dtype", str)), entry(config, "values", list)
     classes = np.array(values, dtype=kind) if kind.kind in CLASS_KINDS else np.empty(0)
     if classes.tolist() != values or len(values) < 2 or len(np.unique(classes)) < len(values):
-        raise FormatError(f"classes must be different values of one type, at least two: got {values!r:.60} as {kind}")
+        raise FormatError(f"classes must be at least two different values of one type: got {values!r:.60} as {kind}")
     return classes
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 CLIP = 5.0
-"""Standardized inputs are clipped here, so that one absurd value does not dominate its column."""
+"""Standardized inputs are clipped to this magnitude, so that one outlier does not dominate its column."""
 
 Array = NDArray[np.float64]
 
@@ -23,9 +23,9 @@ class EstimatorModule(nn.Module):
         network: takes standardized rows; it is copied. Rows are scaled in float64: the network's own dtype may not
             distinguish two large numbers.
         scaler: the fitted `StandardScaler` of the rows.
-        missing: columns that have one more input, which says where their number is missing (NaN).
+        missing: columns with an indicator input for missing values (NaN).
         scale, shift: scale and shift of the outputs.
-        probabilities: whether to turn logits, of one class against another or of each class, into probabilities.
+        probabilities: whether to convert logits (one for two classes, else one per class) to probabilities.
     """
 
     missing: Tensor
@@ -63,7 +63,7 @@ class EstimatorModule(nn.Module):
         return outputs.softmax(-1)
 
     def example(self, rows: int = 2) -> Tensor:
-        """Some rows that this module accepts: about as far from the mean as the training rows."""
+        """Random rows that this module accepts, about as far from the mean as the training rows."""
         random = torch.Generator().manual_seed(0)  # leaves torch's own generator unchanged
         draws = torch.randn(rows, self.in_features, generator=random, dtype=torch.float64)
         return self.mean + self.deviation * draws.to(self.mean.device)

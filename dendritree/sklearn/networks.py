@@ -19,7 +19,7 @@ FAMILIES = ("tree", "sparse", "dense", "linear")
 HIDDEN = 100
 PARAMETERS = 15_000
 ENOUGH_ROWS = 1000
-"""From here on a network has `PARAMETERS`; with fewer rows that is too many to learn on some tables."""
+"""From this number on, a network has `PARAMETERS`; with fewer rows, that is too many for some tables."""
 MEMBERS, FEWEST_MEMBERS, MOST_OUTPUTS = 16, 4, 64
 """Members of a committee, and the most outputs that they have together if there are more than four."""
 STEPS_PER_ROW, FEWEST_STEPS, STEPS = 0.6, 200, 1300
@@ -43,7 +43,7 @@ def auto_budget(in_features: int, out_features: int, rows: int) -> int:
 def auto_members(rows: int, trees: int, out_features: int) -> int:
     """Members of the committee that trains a network: four with fewer than 1,000 rows, otherwise up to 16.
 
-    With many outputs, which every member has, there are fewer; 1 means no committee.
+    With many outputs there are fewer, because every member has all outputs; 1 means no committee.
 
     >>> auto_members(500, 80, 1), auto_members(1000, 80, 1), auto_members(1000, 80, 10), auto_members(5, 80, 1)
     (4, 16, 6, 2)
@@ -73,7 +73,7 @@ def no_leftover(rows: int, batch_size: int) -> int:
 
 
 def auto_epochs(rows: int, batch_size: int) -> int:
-    """Epochs that make about 0.6 steps per row, at least 200 and at most 1,300; at least 15 epochs.
+    """Epochs for about 0.6 steps per row (200 to 1,300 steps in total), but at least 15.
 
     >>> auto_epochs(150, batch_size=128), auto_epochs(1500, batch_size=128), auto_epochs(40_000, batch_size=384)
     (100, 75, 15)
@@ -92,7 +92,7 @@ def make_network(
     branching: Any = None,
     wiring: Any = None,
 ) -> nn.Module:
-    """A network that gives logits or numbers, with at most `budget` parameters; a linear one has a fixed size.
+    """A network that returns logits or numbers, with at most `budget` parameters; a linear one has a fixed size.
 
     `branching` and `wiring` replace those of the preset.
 

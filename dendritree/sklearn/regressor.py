@@ -31,7 +31,7 @@ class DendriticRegressor(_sklearn.RegressorMixin, DendriticEstimator):  # type: 
     """
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
-        """Train on some more rows, in one pass at a constant rate.
+        """Train on more rows, in one pass at a constant learning rate.
 
         The scales of inputs and targets are those of all rows seen so far. Each call needs at least two rows, with
         as many targets as before.

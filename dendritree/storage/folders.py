@@ -247,4 +247,4 @@ def _check_device(device: torch.device | str | None) -> None:
         torch.empty(0, device=device)
     except Exception as error:  # each backend raises its own
         reason = str(error).partition("\n")[0]
-        raise OptionError(f"device must be one that torch has here: got {str(device)!r} ({reason:.200})") from None
+        raise OptionError(f"device must be available to torch: got {str(device)!r} ({reason:.200})") from None

@@ -141,7 +141,7 @@ def encode_argument(key: str, value: Any) -> Any:
     if TORCH_MODULES.get(kind.__name__) is kind:
         if kind is value:
             return {"torch.nn": kind.__name__}
-        # Most of torch's activations list their constructor's arguments in __constants__; the repr shows whether.
+        # Most of torch's activations list their constructor's arguments in __constants__; the repr shows if they do.
         constants = {name: getattr(value, name) for name in getattr(kind, "__constants__", ())}
         for encoded in ({"torch.nn": kind.__name__, **constants}, {"torch.nn": kind.__name__}):
             with contextlib.suppress(TypeError):

@@ -1,8 +1,8 @@
 """Descriptions of networks: a registered model, a description of layers, or the parts of a custom model.
 
 A model of an unknown class is described by its *parts*: the layers of this library in it, by name, and the state dict
-of the whole model. `fill` puts them into a model of that class in place of its own modules: for example, into the
-original of a conversion the trees that replaced its perceptrons.
+of the whole model. `fill` puts them into a model of that class in place of its own modules, for example the trees of a
+conversion in place of the original's perceptrons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sizes in a config, compared with the tensors before anything is built: a small file must not take gigabytes."""
+"""Sizes in a config, compared with the tensors before anything is built: a small file must not allocate gigabytes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ SIZES = frozenset({
     "in_features", "out_features", "in_channels", "out_channels", "num_features", "num_channels", "normalized_shape",
     "num_embeddings", "embedding_dim", "hidden", "channels", "fan_in", "branching", "image_shape", "repeats",
 })  # fmt: skip
-"""Arguments of models and layers that decide how much is allocated."""
+"""Arguments of models and layers that determine how much is allocated."""
 HARMLESS = 4096
-"""Sizes up to here are left to the comparison of shapes after building."""
+"""Sizes up to this one are only checked by the comparison of shapes after building."""
 MOST_UNREAD = 2**22
-"""Inputs that trees may state without a number in the file for each: building a layer takes some bytes for an input."""
+"""Largest number of inputs that trees may state without a tensor of that size: a layer takes some bytes per input."""
 
 
 def check_sizes(arguments: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Raise for a size that is larger than any tensor, and than the number of inputs that the trees in them state.
+    """Raise for a size that exceeds every tensor and the number of inputs that the trees state.
 
-    A file cannot hold smaller tensors than it states, but the inputs of trees are one number in it: more of them than
-    `MOST_UNREAD` must be read by synapses.
+    All sizes appear in the shapes of tensors, except for the inputs of trees, which are one number: it counts up to
+    `MOST_UNREAD`.
 
     >>> import torch
     >>> check_sizes({"in_features": 2**31}, {"weight": torch.zeros(2, 8)})

@@ -1,4 +1,4 @@
-"""Random changes of images while training: flips and shifts."""
+"""Data augmentation for images: random flips and shifts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .examples import Split
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Flips and shifts of images, drawn anew in every step.
+    """Random flips and shifts of images, redrawn at every step.
 
     >>> Augmentation((1, 2, 3), flips=True, shifts=0)(torch.zeros(5, 6), torch.Generator()).shape
     torch.Size([5, 6])
@@ -28,8 +28,8 @@ class Augmentation:
 
     @classmethod
     def of(cls, config: FitConfig, model: nn.Module, split: Split) -> Augmentation | None:
-        """The augmentation that a config names; None for none. Rows of pixels are images of the `image_shape` of the
-        data or of the model."""
+        """The augmentation that a config requests, or None. Rows of pixels take the `image_shape` of the data or the
+        model."""
         if not config.flips and not config.shifts:
             return None
         x = split.train.x
@@ -43,7 +43,7 @@ class Augmentation:
         return cls(shape, config.flips, config.shifts)
 
     def __call__(self, x: Tensor, order: torch.Generator) -> Tensor:
-        """Changed copies of a batch, of the same shape."""
+        """An augmented copy of a batch, of the same shape."""
         images, device = x.reshape(-1, *self.image_shape), x.device
         if self.flips:
             flipped = torch.rand(len(images), 1, 1, 1, generator=order) < 0.5

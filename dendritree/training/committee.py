@@ -22,17 +22,17 @@ class Committee(nn.Module):
     With the read-out :math:`W h + c`, member :math:`m` of :math:`k` predicts :math:`W h_m + c_m`, where :math:`h_m` has
     the neurons of its own group and 0 elsewhere. The loss is the mean over the members. Their mean prediction,
     :math:`\frac{1}{k} W h + \bar c`, is that of an ordinary network with as many parameters, which `merged` returns.
-    So the gain of an ensemble costs nothing once the network is trained, and all tools accept it.
+    So the gain of an ensemble costs nothing once the network is trained, and all tools accept the network.
 
-    Members share no weights, so each can leave out some rows and be evaluated on them: together they show, for all
-    rows, how well rows are predicted that were not learned from. Neurons that share a tree belong to the same member.
+    Members share no weights, so each can leave out some rows and be evaluated on them: together they estimate, over all
+    rows, how well unseen rows are predicted. Neurons that share a tree belong to the same member.
 
     Args:
         network: a network with hidden layers and a linear read-out. It is trained in place.
         members: number of groups, at most one per hidden neuron, or per tree if neurons share trees.
-        held_out: whether rows have one more column, the member that does not learn from the row. The output then has
-            the predictions of all other members in training mode, and that of this member in evaluation mode.
-            Otherwise the output has all predictions in training mode, and their mean in evaluation mode.
+        held_out: whether rows have an additional last column, the index of the member that does not learn from the row.
+            The output then holds the predictions of all other members in training mode, and that of this member in
+            evaluation mode. Otherwise it holds all predictions in training mode, and their mean in evaluation mode.
 
     Shape:
         - input: (rows, in_features), with `held_out` (rows, in_features + 1)
@@ -110,7 +110,7 @@ class Committee(nn.Module):
 
 
 def tree_of_neuron(network: Network) -> NDArray[np.integer[Any]]:
-    """The number of the tree of each hidden neuron; neurons that share their weights have the same one.
+    """The index of each hidden neuron's tree; neurons that share their weights have the same tree.
 
     >>> from dendritree.models import DendriticNetwork
     >>> from dendritree.wiring import Tied
@@ -124,7 +124,7 @@ def tree_of_neuron(network: Network) -> NDArray[np.integer[Any]]:
 
 
 def draw_members(y: NDArray[Any], members: int, random: np.random.Generator, *, classes: bool) -> NDArray[np.int64]:
-    """For each row, the member that does not learn from it: equally many rows per member, with `classes` in each class.
+    """The member that does not learn from each row: equally many rows per member, and per class if `classes`.
 
     >>> y = np.array([0, 1, 0, 1, 0, 1, 0, 1])
     >>> drawn = draw_members(y, 2, np.random.default_rng(0), classes=True)

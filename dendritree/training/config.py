@@ -24,7 +24,7 @@ SCHEDULES = ("constant", "one-cycle", "cosine")
 
 @dataclass(frozen=True)
 class FitConfig:
-    """How to train. Every field is checked when the config is made."""
+    """How to train. Every field is checked on construction."""
 
     loss: str = "cross-entropy"
     """One of `LOSSES`."""
@@ -45,10 +45,10 @@ class FitConfig:
     flips: bool = False
     """Mirror images left to right, each with probability 1/2, while training."""
     shifts: int = 0
-    """Move images by up to this many pixels along each axis while training; zeros come in from outside."""
+    """Shift images by up to this many pixels along each axis while training; pad with zeros."""
     quantized: int | None = None
-    """Bits of a weight, 8 or 4: weights and activations are rounded while training, as `to_c` rounds them, to
-    fine-tune a trained model for integers; the model is left with rounded weights."""
+    """Bits per weight, 8 or 4, for quantization-aware fine-tuning of a trained model: weights and activations are
+    rounded while training as `to_c` rounds them, and the model is left with rounded weights."""
     seed: int = 0
     """Determines the order of examples, and dropout."""
     threads: int | None = 1
@@ -88,7 +88,7 @@ def make_optimizer(model: nn.Module, config: FitConfig) -> torch.optim.Optimizer
     >>> type(make_optimizer(nn.Linear(3, 2), FitConfig(optimizer="adamw"))).__name__
     'AdamW'
     """
-    # On the CPU one fused call updates all parameters: for small models, other updates take as long as the model.
+    # On the CPU, one fused call updates all parameters: for small models, separate updates take as long as the model.
     fused = all(p.device.type == "cpu" and p.is_floating_point() for p in model.parameters())
     return OPTIMIZERS[config.optimizer](  # type: ignore[call-arg]
         model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=fused

@@ -1,4 +1,4 @@
-"""Distillation: train a student to give a teacher's outputs; after `convert`, the copy learns from the original."""
+"""Distillation: train a student to reproduce a teacher's outputs, for example those of a converted model's original."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELD_OUT = 0.1
 """Share of the inputs that is held out to select the best epoch."""
 
 DEFAULTS = FitConfig(loss="squared-error", epochs=50, lr=0.01, schedule="one-cycle", optimizer="adamw")
-"""Digits, trees with half of an MLP's parameters: test accuracy 0.913 with these, 0.87 after 20 epochs."""
+"""On digits, trees with half of an MLP's parameters reach test accuracy 0.913 with these, 0.87 with 20 epochs."""
 AT_ONCE = 64
 """Inputs per call in evaluation mode: the activations of a transformer are large."""
 
@@ -38,9 +38,9 @@ def distill(
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
 ) -> History:
-    """Train a student in place to give the teacher's outputs; no labels are needed.
+    """Train a student in place to reproduce the teacher's outputs; no labels are needed.
 
-    The loss is the mean squared difference of the outputs: logits, values or probabilities, whatever the models return.
+    The loss is the mean squared error between the outputs: logits, values or probabilities, whatever the models return.
     The teacher's outputs are computed once, in evaluation mode, and kept in memory. To train only the new parts of a
     converted model, set `requires_grad` of the others to False.
 
@@ -49,10 +49,10 @@ def distill(
         teacher: the model to learn from; it is not changed.
         data: inputs, one per row: a tensor, or a dictionary of tensors that the models take by name, as a tokenizer
             returns it (`input_ids`, `attention_mask`); of `Examples` only `x` is used, of a `Split` only `train.x` and
-            `val.x`. Without validation examples a tenth of the inputs is held out to select the best epoch.
-        config: how to train, whatever its loss; by default 50 epochs of AdamW, one cycle up to 0.01.
+            `val.x`. Without validation examples, a tenth of the inputs is held out to select the best epoch.
+        config: how to train; its loss is ignored. By default 50 epochs of AdamW, one cycle up to 0.01.
         output: selects the tensor to compare from what a model returns; by default the returned tensor, or its `logits`
-            or `last_hidden_state`, as models of transformers have them.
+            or `last_hidden_state`, as in transformers.
         callbacks, verbose: as in `fit`.
 
     Example:
@@ -65,12 +65,12 @@ def distill(
     """
     config = replace(config or DEFAULTS, loss=DEFAULTS.loss, label_smoothing=0.0)
     named = _checked(data) if isinstance(data, Mapping) else None
-    # The loop shuffles rows: the models look up what they are called with.
+    # The loop shuffles row numbers, by which the models look up their named inputs.
     train, val = _parts(torch.arange(len(next(iter(named.values())))) if named else data)
     learner, guide = (_OneOutput(model, named, output) for model in (student, teacher))
     given, wanted = (_outputs(model, train[:2]).shape for model in (learner, guide))
     if given != wanted:
-        raise ShapeError(f"student and teacher must give outputs of one shape: got {tuple(given)} and {tuple(wanted)}")
+        raise ShapeError(f"student and teacher must return equal shapes: got {tuple(given)} and {tuple(wanted)}")
     taught = [Examples(x, _outputs(guide, x)) for x in (train, val)]
     return fit(learner, Split(taught[0], taught[1], taught[1]), config, callbacks=callbacks, verbose=verbose)
 
@@ -85,7 +85,7 @@ def _checked(data: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _parts(data: Split | Examples | Inputs) -> tuple[Tensor, Tensor]:
-    """Inputs to train on and to select the best epoch by."""
+    """Inputs to train on, and inputs to select the best epoch with."""
     if isinstance(data, Split) and len(data.val):
         return data.train.x, data.val.x
     if isinstance(data, Split):
@@ -103,7 +103,7 @@ def _parts(data: Split | Examples | Inputs) -> tuple[Tensor, Tensor]:
 
 
 class _OneOutput(nn.Module):
-    """A model that takes one tensor, inputs or the rows of inputs by name, and returns one, as the loop needs it."""
+    """A model that maps one tensor, inputs or row numbers of named inputs, to one tensor, as the loop requires."""
 
     def __init__(
         self, model: nn.Module, named: Mapping[str, Tensor] | None, output: Callable[[Any], Tensor] | None

@@ -29,7 +29,7 @@ class Examples:
     x: Tensor
     y: Tensor
     weight: Tensor | None = None
-    """How much each example counts; None if all count the same."""
+    """The weight of each example; None if all are equal."""
 
     def __post_init__(self) -> None:
         for name in ("x", "y", "weight"):
@@ -68,7 +68,7 @@ class Split:
         for name, part in zip(("train", "val", "test"), self.parts, strict=True):
             x, y = tuple(part.x.shape), tuple(part.y.shape)
             if x[:1] != y[:1] or x[1:] != self.train.x.shape[1:]:
-                rule = "must have one y for each x, of the shape of the training inputs"
+                rule = "must have one y for each x, and x of the shape of the training inputs"
                 raise ShapeError(f"{name} {rule}: got x {x}, y {y}")
             if part.weight is not None and part.weight.shape != x[:1]:
                 raise ShapeError(
@@ -93,7 +93,7 @@ def fixed_order(count: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np
 def cut(labels: NDArray[Any], *, held_out: int = 2, seed: int = 0) -> tuple[NDArray[np.int64], ...]:
     """Indices of the training examples, then those of each held-out part, in shuffled order.
 
-    A fifth of every class is held out for each part, and at least one example, so that no part lacks a class.
+    Each part holds out a fifth of every class, but at least one example, so that no part lacks a class.
 
     Args:
         labels: the class of each example; all equal if there are no classes.
@@ -116,11 +116,11 @@ def cut(labels: NDArray[Any], *, held_out: int = 2, seed: int = 0) -> tuple[NDAr
 def split_to_fit(data: Any) -> Split:
     """Training and validation examples for a custom model: x and y keep their shapes and values.
 
-    Images of bytes, x of type uint8 and shape (n, height, width) or (n, channels, height, width), are divided by 255.
+    Images of dtype uint8, of shape (n, height, width) or (n, channels, height, width), are divided by 255.
     Without validation examples, a fifth is split off at random, with seed 0; there is no test part.
 
     Args:
-        data: a pair (x, y), `Examples`, a dataset, a loader, or a mapping of such by `train` and `val`.
+        data: a pair (x, y), `Examples`, a dataset, a loader, or a mapping from `train` and `val` to any of these.
 
     >>> split = split_to_fit((np.random.rand(20, 3, 8, 8), np.arange(20) % 2))
     >>> split.train.x.shape, len(split.val)
@@ -143,12 +143,12 @@ def split_to_fit(data: Any) -> Split:
 
 
 def _pixels(x: Array) -> Tensor:
-    """Inputs as a tensor; bytes of images as numbers from 0 to 1."""
+    """Inputs as a tensor; uint8 images are scaled to [0, 1]."""
     return _tensor(x).float() / 255 if x.dtype == np.uint8 and x.ndim in (3, 4) else _tensor(x)
 
 
 def _tensor(values: Array) -> Tensor:
-    """A tensor of the same type, except for float64, which models in float32 do not accept."""
+    """A tensor of the same dtype, except for float64, which float32 models do not accept."""
     return torch.as_tensor(values.astype(np.float32) if values.dtype == np.float64 else values)
 
 
@@ -201,7 +201,7 @@ def _items(dataset: Any, collate: Any) -> tuple[Array, Array]:
     except (RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise ShapeError(
-            f"a dataset must have items, pairs x, y of one shape: {name} has not ({reason:.120})"
+            f"the items of a dataset must be pairs (x, y) of one shape: those of {name} are not ({reason:.120})"
         ) from None
     return x, y
 

@@ -1,4 +1,4 @@
-"""The figures of a run, epoch by epoch, and what a callback sees of it."""
+"""The metrics of a run per epoch, and what a callback sees of the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .config import FitConfig
 
 @dataclass(frozen=True)
 class Epoch:
-    """The figures of one epoch. Training figures are averages over its steps, in training mode."""
+    """The metrics of one epoch. Training metrics are averages over its steps, in training mode."""
 
     epoch: int
     train_loss: float
@@ -38,7 +38,7 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     best_state: dict[str, Tensor] = field(default_factory=dict, repr=False)
     interrupted: bool = False
-    """The run was stopped by Ctrl-C; everything before that is in the history."""
+    """Whether Ctrl-C stopped the run; the history holds everything before that."""
 
     @property
     def best(self) -> Epoch:
@@ -75,7 +75,7 @@ class EarlyStopping:
     With `FitConfig.restore_best` the model ends with its best weights.
 
     Args:
-        patience: epochs to wait.
+        patience: epochs to wait for a lower validation loss.
     """
 
     def __init__(self, patience: int = 10) -> None:

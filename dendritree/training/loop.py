@@ -28,7 +28,7 @@ from .quantization import rounded
 from .threads import torch_threads
 
 AT_ONCE = 1 << 18
-"""Numbers that are copied or counted at once, from several batches: for small batches the overhead exceeds the work."""
+"""Tensor elements copied or counted at once, across batches: for small batches, the overhead would exceed the work."""
 
 
 def fit(
@@ -49,18 +49,18 @@ def fit(
 
     Args:
         model: any model whose outputs fit `config.loss`.
-        data: a `Split`: the model is trained on `train` and evaluated on `val` after each epoch; `test` is not used.
-            Example weights count in the loss and in all figures. Without validation examples there is no best
-            epoch: they may be absent only with `restore_best=False`, and their figures are NaN. Or a pair (x, y), a
-            dataset or a loader, with x in the shape that the model takes: a fifth is used for validation
-            (`split_to_fit`). Models of ours take images as they are, (n, channels, height, width) or (n, height,
-            width); those of bytes are divided by 255, as they must be afterwards too.
+        data: a `Split`, or a pair (x, y), a dataset or a loader, of which a fifth is used for validation
+            (`split_to_fit`). The model is trained on `train` and evaluated on `val` after each epoch; `test` is not
+            used. Validation examples may be absent only with `restore_best=False`; their metrics are then NaN. Example
+            weights count in the loss and all metrics. x has the shape that the model takes; models of this library
+            take images (n, channels, height, width) or (n, height, width). Unless they come in a `Split`, uint8 images
+            are divided by 255, as they must be for predictions too.
         config: how to train.
-        callbacks: called with the `Run` after each epoch, in the given order, for progress, early stopping and so on. A
-            method `check_model`, if a callback has one, is called with the model before the first epoch.
+        callbacks: called with the `Run` after each epoch, in the given order, for progress, early stopping and so on.
+            If a callback has a method `check_model`, it is called with the model before the first epoch.
         checkpoint: a file that is written after each epoch. If it exists, the run resumes from it, with the same result
             as an uninterrupted run. A file of another model, other data or another config raises `FormatError`, as does
-            a damaged one, and the model is unchanged. The state of callbacks is not saved.
+            a damaged one; the model is then unchanged. The state of callbacks is not saved.
         optimizer: an optimizer of the model's parameters, to continue with its state where an earlier run ended; by
             default a new one, according to `config`.
         verbose: show the epochs and the time left: a bar in a terminal or notebook, a line per epoch in a log.
@@ -144,7 +144,7 @@ def _train_epoch(
     run.model.train()
     sums, smoothing = _Sums(loss), run.history.config.label_smoothing
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
-    # Divided by the mean of all weights, not of the batch's, so that an example counts the same in any batch.
+    # Divided by the mean of all weights, not of the batch, so that an example counts the same in any batch.
     mean_weight = 1.0 if train.weight is None else train.weight.mean()
     for batch in _batches(train, run.history.config.batch_size, order):
         for parameter in parameters:  # `zero_grad` takes ten times as long
@@ -167,7 +167,7 @@ def evaluate(
 ) -> tuple[float, float]:
     """Mean loss and accuracy (NaN for regression) of a model in evaluation mode.
 
-    By default, batches hold fewer examples the larger an example is: maps of images then stay in the caches.
+    By default, larger examples come in smaller batches, so that feature maps of images stay in the CPU caches.
 
     >>> from dendritree.models import Perceptrons
     >>> examples = Examples(torch.randn(20, 64), torch.arange(20) % 10)

@@ -39,8 +39,8 @@ def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
         if y.dim() > 1:  # a class for every position of a sequence
             if out.shape[:-1] != y.shape:
                 raise OptionError(
-                    "y must be one class number for each example, or for each place of sequences, for cross-entropy: "
-                    f"got {y.dtype} of shape {tuple(y.shape)} for outputs of shape {tuple(out.shape)}"
+                    "y must be one class number for each example, or for each position of sequences, for "
+                    f"cross-entropy: got {y.dtype} of shape {tuple(y.shape)} for outputs of shape {tuple(out.shape)}"
                 )
             each = F.cross_entropy(out.flatten(0, -2), y.flatten().long(), reduction="none")
             return _mean_each(each.reshape(y.shape))
@@ -101,7 +101,7 @@ def check_targets(y: Tensor, loss: str, name: str = "y") -> None:
     if loss == "cross-entropy":
         if y.dim() not in (1, 2) or y.is_floating_point() or y.is_complex():
             got = f"{y.dtype} of shape {tuple(y.shape)}"
-            rule = "one class number for each example, or for each place of sequences,"
+            rule = "one class number for each example, or for each position of sequences,"
             raise OptionError(f"{name} must be {rule} for cross-entropy: got {got}")
         if len(y) and y.min() < 0:
             raise OptionError(f"{name} must be class numbers from 0 for cross-entropy: got {y.min()}")
@@ -123,12 +123,12 @@ def check_output(model: nn.Module, loss: str) -> None:
     name, wanted = type(model).__name__, loss.removeprefix("binary-")
     if (gives, wanted) in (("probabilities", "logits"), ("logits", "probabilities")):
         raise OptionError(
-            f"{loss} takes {wanted}, and {name} gives {gives}: build it with output={wanted!r}, or use the loss "
+            f"{loss} takes {wanted}, but {name} returns {gives}: build it with output={wanted!r}, or use the loss "
             f"'binary-{gives}'"
         )
     if gives == "probabilities" and loss == "cross-entropy":
         warnings.warn(
-            f"cross-entropy takes logits, and {name} gives probabilities: a second softmax is applied, as in the paper,"
-            " and training is slow; build it with output='logits'",
+            f"cross-entropy takes logits, but {name} returns probabilities: a second softmax is applied, as in the "
+            "paper, and training is slow; build it with output='logits'",
             stacklevel=3,
         )

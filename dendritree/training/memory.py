@@ -1,4 +1,4 @@
-"""Memory of one training step that is kept for the next, instead of being returned to the system in between."""
+"""Keep the memory of one training step for the next, instead of returning it to the system in between."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import sys
 from collections.abc import Iterator
 
 TRIM_THRESHOLD, MMAP_MAX = -1, -4
-"""Parameters of glibc's `mallopt`: bytes that are free at the end of its memory before they are returned; number of
-blocks that are mapped separately, and so returned when they are freed."""
+"""Parameters of glibc's `mallopt`: bytes that may be free at the top of the heap before they are returned; number of
+blocks that may be mapped separately, which are returned when they are freed."""
 USUAL = {TRIM_THRESHOLD: 128 * 1024, MMAP_MAX: 65536}
 KEPT = {TRIM_THRESHOLD: 2**31 - 1, MMAP_MAX: 0}
 
 
 @contextlib.contextmanager
 def memory_kept() -> Iterator[None]:
-    """Within a block, glibc keeps memory that is freed, and returns it at the end.
+    """Within a block, make glibc keep the memory that is freed; return it at the end.
 
-    Without it the activations of a batch of images are new memory in every step, which the system clears first: a step
-    of a network on CIFAR-10 takes 1.1 to 1.5 times as long. Elsewhere than on Linux with glibc nothing is changed.
+    Otherwise the activations of a batch of images are new memory in every step, which the system clears first: a step
+    of a network on CIFAR-10 takes 1.1 to 1.5 times as long. Does nothing except on Linux with glibc.
 
     >>> with memory_kept():
     ...     pass

@@ -13,9 +13,9 @@ WIDTH = 20
 
 
 def show_progress(run: Run) -> None:
-    """Show the epochs that are done, the last one's figures and the time left: `verbose=True` of `fit`.
+    """Show the completed epochs, the metrics of the last one and the time left, for `fit(verbose=True)`.
 
-    In a terminal or a notebook one line with a bar is written over; elsewhere there is a line per epoch.
+    In a terminal or a notebook, one line with a bar is updated in place; elsewhere, there is a line per epoch.
     """
     epochs, total = run.history.epochs, run.history.config.epochs
     last, spent = epochs[-1], sum(epoch.seconds for epoch in epochs)
@@ -34,7 +34,7 @@ def show_progress(run: Run) -> None:
 
 
 def _duration(seconds: float) -> str:
-    """A duration as read at a glance.
+    """A duration in a short form.
 
     >>> _duration(4.2), _duration(75), _duration(7300)
     ('5 s', '1:15 min', '2:01 h')

@@ -1,4 +1,4 @@
-"""Training for integers: weights and activations are rounded in the forward pass, as `to_c` rounds them."""
+"""Quantization-aware training: the forward pass rounds weights and activations as `to_c` rounds them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = 255
 
 
 class Rounded(nn.Module):
-    """Weights as multiples of a scale per row, whose largest weight is the largest integer; gradients pass unchanged.
+    """Round weights to multiples of a scale per row, by which its largest is the top integer; pass gradients through.
 
     >>> Rounded(torch.tensor([0, 0, 1]), bits=4)(torch.tensor([7.0, 2.4, 0.3]))
     tensor([7.0000, 2.0000, 0.3000])
@@ -41,7 +41,7 @@ class Rounded(nn.Module):
 
 
 def _rows(layer: Any, last: bool) -> Tensor:
-    """The row of each weight of a layer: its filter or dendrite; that of scores, which are compared, is one for all."""
+    """The row of each weight of a layer: its filter or dendrite; scores, which are compared, share one row."""
     if not isinstance(layer, ForestLayer):
         return (torch.arange(len(layer.weight)) * (not last)).repeat_interleave(layer.weight[0].numel())
     if isinstance(layer, PlacedLayer) and layer._placement is not None:
@@ -60,7 +60,7 @@ def _rows(layer: Any, last: bool) -> Tensor:
 
 
 def _round_values(module: nn.Module, inputs: Any, values: Tensor) -> Tensor:
-    """A hook that rounds what an activation returns to bytes."""
+    """A forward hook that rounds the outputs of an activation to 8 bits."""
     del module, inputs
     top = VALUES if values.detach().min() >= 0 else VALUES // 2
     scale = (values.detach().abs().max() / top).clamp_min(1e-12)
@@ -70,9 +70,9 @@ def _round_values(module: nn.Module, inputs: Any, values: Tensor) -> Tensor:
 
 @contextmanager
 def rounded(model: nn.Module, bits: int) -> Iterator[None]:
-    """While active, weights of a model are rounded to `bits`, and values of ReLU and LeakyReLU to bytes.
+    """Within a block, round the weights of a model to `bits` bits, and the outputs of ReLU and LeakyReLU to 8 bits.
 
-    Afterwards the weights have their rounded values. Norms may follow a layer: they scale all weights of a row alike.
+    Afterwards the weights keep their rounded values. Norms may follow a layer: they scale all weights of a row alike.
 
     >>> net = nn.Linear(2, 1)
     >>> with rounded(net, bits=4):
@@ -82,7 +82,7 @@ def rounded(model: nn.Module, bits: int) -> Iterator[None]:
     """
     layers = [part for part in model.modules() if isinstance(part, ForestLayer | nn.Linear | nn.Conv1d | nn.Conv2d)]
     if not layers:
-        raise OptionError(f"training for integers needs dendritic, linear or convolutional layers: {model} has none")
+        raise OptionError(f"quantized training needs dendritic, linear or convolutional layers: {model} has none")
     acts = [part for part in model.modules() if isinstance(part, nn.ReLU | nn.LeakyReLU)]
     hooks = [part.register_forward_hook(_round_values) for part in dict.fromkeys(acts)]
     for layer in layers:

@@ -137,7 +137,7 @@ class Rewiring:
         if self.where == "window":
             layers = [layer for layer in layers if layer.windows is not None]
             if not layers:
-                raise OptionError("where 'window' is for a model with layers wired 'local' or 'tied': got none")
+                raise OptionError("where='window' requires layers wired 'local' or 'tied': got none")
         for layer in layers:  # all of them before the first one changes
             _check_layer(layer, self.where)
         return layers
@@ -176,9 +176,9 @@ def rewire(
     """Move a share of each neuron's synapses, the weakest ones, to inputs that their dendrites do not read yet.
 
     Args:
-        layer: wired `"random"`, `"local"`, `"tied"` or by hand.
+        layer: a layer wired `"random"`, `"local"`, `"tied"` or custom.
         fraction: share of the synapses of each neuron, rounded down.
-        optimizer: its state of the moved synapses is cleared.
+        optimizer: its state for the moved synapses is cleared.
         where: `"anywhere"`, or `"window"`: inside `layer.windows`, for wirings `Local` and `Tied`.
         random: draws the new inputs; by default a generator seeded from torch's.
 
@@ -214,7 +214,7 @@ def _check_layer(layer: Any, where: str) -> None:
     if not _is_drawn(layer):
         raise OptionError(f"a layer to be rewired must be wired {MOVABLE}: got {layer.wiring}")
     if where == "window" and layer.windows is None:
-        raise OptionError(f"where 'window' is for trees that have windows: got {layer.wiring}")
+        raise OptionError(f"where='window' requires a wiring with windows, 'local' or 'tied': got {layer.wiring}")
     if where == "anywhere" and layer.forest.template is not None:
         raise OptionError(f"where must be 'window' for tied dendrites, whose synapses move together: got {where!r}")
 
@@ -239,14 +239,14 @@ def _weakest(forest: Forest, strength: npt.NDArray[Any], fraction: float) -> npt
 
 
 def _with_copies(layer: ForestLayer, source: IntArray) -> IntArray:
-    """What all edges read, given what the edges of templates read: a copy reads the same pixels of its own window."""
+    """The rows that all edges read, given those of templates: a copy reads the same pixels of its own window."""
     forest, windows = layer.forest, layer.windows
     if forest.template is None:
         return source
     assert windows is not None
     image = layer.wiring.image(forest.in_features)
     assert image is not None
-    shift = (windows - windows[forest.template])[:, :2] @ np.array([image[2], 1])  # of a node against its template
+    shift = (windows - windows[forest.template])[:, :2] @ np.array([image[2], 1])  # of a node relative to its template
     edges = forest.synapse_edges
     node = forest.node_of_edge[edges]
     first = (forest.offsets[forest.template] - forest.offsets[:-1])[node] + edges

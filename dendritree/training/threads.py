@@ -1,4 +1,4 @@
-"""The number of threads that a training uses: sums in another order have other last bits."""
+"""The number of threads for training: it decides the order of sums, and so their last bits."""
 
 from __future__ import annotations
 

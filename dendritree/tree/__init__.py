@@ -1,4 +1,4 @@
-"""Dendritic trees as arrays: levels, edges, and the forest of a layer. numpy, no torch."""
+"""Dendritic trees as arrays: levels, edges, and the forest of a layer. Uses NumPy, not torch."""
 
 from .edges import BoolArray, IntArray
 from .forest import Forest

@@ -1,4 +1,4 @@
-"""Dendritic trees: balanced, ragged, unbalanced or tied ones, and parts of them.
+"""Dendritic trees: balanced, ragged, unbalanced or tied, and parts of them.
 
 A `Forest` holds the trees of all neurons of a layer as one edge list in topological order. It contains no weights and
 no tensors: layers and kernels read it, wirings set which input each synapse reads.
@@ -25,7 +25,7 @@ __all__ = ["BoolArray", "Forest", "IntArray"]
 class Forest(EdgeList):
     """The trees of a layer's neurons.
 
-    Rows `0 ... in_features - 1` are the inputs, then follows one row per node. Edge `e` adds
+    Rows `0 ... in_features - 1` are the inputs; one row per node follows. Edge `e` adds
     `weight[e] * row[source[e]]` to its node; the edges of node `n` are `offsets[n] ... offsets[n + 1] - 1`; the
     children of a node come before it. An edge from an input is a *synapse*, a node is a *dendrite*, the nodes
     listed in `roots` are the neurons' outputs.
@@ -61,7 +61,7 @@ class Forest(EdgeList):
 
         Args:
             branching: children of a node; an int, or one number per level, leaf level first.
-            fan_in: synapses of a neuron; by default it follows from `branching` and `depth`.
+            fan_in: synapses per neuron; by default it follows from `branching` and `depth`.
             depth: edges from a leaf to the root; by default it follows from `branching` and `fan_in`.
             neurons: number of trees.
             ragged: accept any fan-in: a level of n children has ceil(n / b) nodes, as equal as possible, larger first.

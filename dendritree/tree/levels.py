@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard
 from ..errors import OptionError, ShapeError, check_int
 
 AUTO = "auto"
-"""The branching that is chosen from the fan-in: two levels."""
+"""Select the branching automatically, from the fan-in: two levels."""
 
 Branching: TypeAlias = int | str | Sequence[Any]
 """Children of a node: one number for every level, or one per level, leaf level first; a layer also takes `"auto"` and
@@ -97,7 +97,7 @@ def level_sizes(
             )
         if depth not in (None, levels):
             raise ShapeError(
-                f"depth must be that of fan_in and branching: got depth {depth}, but fan_in {fan_in} with branching "
+                f"depth must match fan_in and branching: got depth {depth}, but fan_in {fan_in} with branching "
                 f"{b} has depth {levels}"
             )
         b = (b,) * levels

@@ -1,7 +1,7 @@
 """Wirings: which input each synapse reads.
 
-A wiring is a small frozen object. It sets how many synapses a neuron of a layer has (`fan_in`) and which input each of
-them reads (`index`). Nothing is ever copied: kernels read the inputs through the index.
+A wiring is a small frozen object. It determines how many synapses a neuron of a layer has (`fan_in`) and which input
+each of them reads (`index`). Nothing is ever copied: kernels read the inputs through the index.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def resolve_wiring(wiring: str | Wiring) -> Wiring:
         return wiring
     if isinstance(wiring, str):
         if check_one_of("wiring", wiring, WIRINGS) == Custom.name:
-            raise OptionError("a custom wiring needs its inputs: give Custom(inputs), not 'custom'")
+            raise OptionError("a custom wiring needs its inputs: pass Custom(inputs), not 'custom'")
         return WIRINGS[wiring]()
     raise OptionError(f"wiring must be a name or a Wiring object: got {wiring!r}")
 

@@ -57,7 +57,7 @@ class Wiring(ABC):
         return None
 
     def check_fan_in(self, fan_in: int, in_features: int, out_features: int) -> int:
-        """Return the fan-in that the user asked for, or raise an error that names the one this wiring takes."""
+        """Return the requested fan-in, or raise an error that names the one this wiring takes."""
         fan_in = check_int("fan_in", fan_in)
         if not self.any_fan_in and fan_in != (only := self.fan_in(in_features, out_features)):
             raise ShapeError(

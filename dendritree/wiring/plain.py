@@ -14,7 +14,7 @@ from .interface import Integers, Wiring, check_seed, dendrite_of_synapse, genera
 
 @dataclass(frozen=True)
 class Partition(Wiring):
-    """The paper's layer: the inputs are cut into equal slices, neuron `n` reads slice `n`.
+    """The paper's layer: the inputs are cut into equal slices, and neuron `n` reads slice `n`.
 
     >>> Partition().index(Forest.grow(2, fan_in=2, neurons=2), 4).tolist()
     [0, 1, 2, 3]
@@ -130,12 +130,12 @@ class Custom(Wiring):
 
 @dataclass(frozen=True)
 class Random(Wiring):
-    """Each neuron reads inputs dealt from shuffled decks; by default as many as there are, in its own order.
+    """Each neuron reads inputs dealt from shuffled decks; by default all of them, in an order of its own.
 
     Every input is read about equally often, and none twice within a neuron where that is possible.
 
     Args:
-        seed: of the deal; None draws it from torch's generator.
+        seed: seed of the deal; None draws it from torch's generator.
 
     >>> sorted(Random(seed=0).index(Forest.grow(2, fan_in=4), 4).tolist())
     [0, 1, 2, 3]

@@ -67,7 +67,7 @@ class Local(Windows):
         place: for windows per dendrite: `"near"` puts those of a neuron within a window's side of each other,
             `"free"` puts them anywhere.
         image_shape: (channels, height, width); a square image of one channel by default.
-        seed: of the draw; None draws it from torch's generator.
+        seed: seed of the draw; None draws it from torch's generator.
 
     >>> index = Local(window=2, per="neuron", seed=0).index(Forest.grow(2, fan_in=4), 16)
     >>> rows, columns = index // 4, index % 4
@@ -124,7 +124,7 @@ class Tied(Windows):
         window: side of the square windows, in pixels; at most the side of the image is used.
         stride: pixels from one window of the grid to the next; fewer if the grid would not fit the image.
         image_shape: (channels, height, width); a square image of one channel by default.
-        seed: of the draw; None draws it from torch's generator.
+        seed: seed of the draw; None draws it from torch's generator.
         shared_by: number of neurons that share the weights of one tree. The last group of a layer may be smaller.
 
     >>> forest = Forest.grow([2, 4])  # two synapses per dendrite, at four places
@@ -155,10 +155,10 @@ class Tied(Windows):
 
         Args:
             image_shape: (channels, height, width), at least two pixels high and wide.
-            window: side of the windows; less if there would be no room for two copies.
-            stride: pixels between copies; fewer if they need the room.
-            copies: of a branch, a square number; fewer if there are not as many places.
-            shared_by: neurons, a square number; fewer if the copies leave less room.
+            window: side of the windows; smaller if there would be no room for two copies.
+            stride: pixels between copies; fewer if there is less room.
+            copies: copies of a branch, a square number; fewer if there are fewer places.
+            shared_by: neurons that share a tree, a square number; fewer if the copies leave less room.
 
         >>> Tied.fitted((1, 28, 28), window=5, stride=2, copies=16, shared_by=16)[0].shared_by
         16

@@ -4,11 +4,11 @@
 // of the activations' derivatives and the output's gradient, which differ from sample to sample. Only the second product
 // is carried through the tree, as a tile H without any weights:
 //
-//     H of a node = act' * H of its parent             (act' is 1 or the slope: the sign that was kept tells)
+//     H of a node = act' * H of its parent             (act' is 1 or the slope, by the sign that was kept)
 //     H of a root = act' * gradient of the output
 //
 // Per node the sum of H over the samples is enough, and per synapse the sum of H x. Then one pass over the tree, a few
-// numbers per edge, multiplies these sums with the products of weights:
+// numbers per edge, multiplies these sums by the products of weights:
 //
 //     P of a root = 1                                  P of a node = P of its parent * weight between them
 //     gradient of a bias = P * sum of H                gradient of a synapse's weight = P * sum of H x

@@ -1,4 +1,4 @@
-// What the kernels are given: one struct per call, and how the threads that enter a kernel together share its work.
+// The arguments of the kernels, one struct per call, and how the threads that enter a kernel together share its work.
 // `native.py` has the same structs.
 #pragma once
 #include <cstddef>

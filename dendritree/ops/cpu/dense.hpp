@@ -13,7 +13,7 @@ namespace DENDRITREE_ISA {
 constexpr int64_t TILE = 64;  // inputs, and samples, of a tile of the backward pass: two of them fill the L1 cache
 constexpr int64_t SAMPLES = 8;
 
-// Apply an elementwise function of vectors to `n` numbers; the last vector is padded.
+// Load and store the vectors of `n` numbers; the last vector is padded with zeros.
 template <class T> struct Dense {
     static constexpr int W = VECTOR_BYTES / int(sizeof(T));
     using Vector = typename VectorOf<T, W>::type;

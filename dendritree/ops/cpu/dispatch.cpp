@@ -1,8 +1,8 @@
-// The C interface: the kernels of the best instruction set that this machine has, run in several threads.
+// The C interface: the kernels of the best instruction set that this machine supports, run in several threads.
 //
 // Threads are those of the OpenMP library that torch uses, if the caller passes its GOMP_parallel: they stay awake between
-// operations and take over work in 1 to 5 microseconds. Otherwise a small pool of our own. A forked child has none of its
-// parent's threads, so one thread does all the work there, as in torch.
+// operations and take over work in 1 to 5 microseconds. Otherwise, a small pool of our own is used. A forked child has
+// none of its parent's threads, so one thread does all the work there, as in torch.
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
@@ -120,7 +120,7 @@ EXPORT void dendritree_select(const char *name) {
         if (each.is_supported && !std::strcmp(each.name, name)) selected = each.kernels;
 }
 
-// Run on the threads of an OpenMP library, given its GOMP_parallel; null: on our own. Return whether that is done.
+// Run on the threads of an OpenMP library, given its GOMP_parallel, or on our own if null. Return whether OpenMP is used.
 EXPORT int dendritree_use_openmp(Parallel parallel) {
 #if defined(__SANITIZE_THREAD__)
     parallel = nullptr;  // the sanitizer does not see the locks of an OpenMP library

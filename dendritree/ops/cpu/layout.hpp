@@ -46,7 +46,7 @@ template <class T> struct Square {
     }
 };
 
-// target[c][r] = source[r][c]: whole squares first, then what is left.
+// target[c][r] = source[r][c]: whole squares first, then the rest.
 template <class T>
 void transpose(const T *source, int64_t source_stride, int64_t rows, int64_t columns, T *target, int64_t target_stride) {
     constexpr int side = Square<T>::SIDE;

@@ -1,6 +1,6 @@
 // Batch normalization and the activation after it, for images whose channels are last in memory.
 //
-// PyTorch's own takes 4 to 8 ns per number where channels are few, because it works on the channels of one pixel at a
+// PyTorch's own takes 4 to 8 ns per number if channels are few, because it processes the channels of one pixel at a
 // time. Here a vector spans pixels: the channels of its numbers repeat after a period of several vectors, and so do the
 // rows of factors that are applied to them. Sums are taken per chunk of pixels and added up in the order of chunks, so
 // results do not depend on the number of threads.
@@ -126,7 +126,7 @@ template <class T> struct Normalize {
         });
     }
 
-    // The sums of g, the gradient before the activation, and of g x, over a chunk; x is taken from the mean.
+    // The sums of g, the gradient before the activation, and of g x, over a chunk; x is relative to the mean.
     void gradient_sums(int64_t chunk, Rows &of_g, Rows &of_gx) const {
         const T *x = (const T *)call.x, *gy = (const T *)call.gy;
         std::fill(of_g.begin(), of_g.end(), T(0));
@@ -134,7 +134,7 @@ template <class T> struct Normalize {
         walk(chunk * each, numbers_of(chunk), [&](int64_t i, int64_t k, int64_t n) INLINE_LAMBDA {
             const Vector v = read(x + i, n), g = read(gy + i, n) * slope_at(v * load(scale + k) + load(shift + k));
             store(&of_g[k], load(&of_g[k]) + g);
-            store(&of_gx[k], load(&of_gx[k]) + g * (v - load(rest + k)));  // `rest` holds the means, as yet
+            store(&of_gx[k], load(&of_gx[k]) + g * (v - load(rest + k)));  // here `rest` still holds the means
         });
         by_channel(of_g.data(), sums_of(chunk));
         by_channel(of_gx.data(), sums_of(chunk) + channels);

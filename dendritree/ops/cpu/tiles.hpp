@@ -122,7 +122,7 @@ template <class T> INLINE T total(const Tile<T, PIECE> &a) {
 
 // ------------------------------------------------------------------------------------------------------------- bits
 
-// One bit for each number of a vector, set where a comparison says so.
+// One bit for each number of a vector, set where a comparison is true.
 template <class Vector> INLINE unsigned bits_of(Vector marks) {
     constexpr bool is_single = sizeof(marks[0]) == 4;
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -138,7 +138,7 @@ template <class Vector> INLINE unsigned bits_of(Vector marks) {
 #endif
 }
 template <class Vector> INLINE unsigned bits_not_positive(Vector v) {
-#if defined(__AVX512F__)  // not by way of a vector of marks
+#if defined(__AVX512F__)  // without a vector of marks
     if constexpr (sizeof(v[0]) == 4) return _mm512_cmp_ps_mask((__m512)v, __m512{}, _CMP_LE_OQ);
     else return _mm512_cmp_pd_mask((__m512d)v, __m512d{}, _CMP_LE_OQ);
 #else

@@ -1,8 +1,8 @@
 """The signed depth of points in boxes: the dendrites of morphological neurons, without storing all face distances.
 
 The depth of x in a box is the distance to its nearest face, min over i of min(x_i - low_i, high_i - x_i): positive
-inside, negative outside. As in `products`, samples are taken a few at a time, so that no tensor of (samples, boxes,
-inputs) is kept for the backward pass; on the CPU the fused loops of `dense` do it.
+inside, negative outside. As in `log_products`, samples are processed a few at a time, so that no tensor of (samples,
+boxes, inputs) is kept for the backward pass; on the CPU, the fused loops of `dense` do this.
 """
 
 from __future__ import annotations

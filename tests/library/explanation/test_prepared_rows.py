@@ -120,7 +120,7 @@ def test_what_is_no_model_or_no_row_is_rejected(houses, regressor):
     for model, x, reference, rule in (
         (DendriticRegressor(), rows, None, "fitted"),
         (PCA(), rows, None, "got PCA"),
-        (make_pipeline(StandardScaler(), regressor), rows, None, "of a pipeline"),
+        (make_pipeline(StandardScaler(), regressor), rows, None, "for a pipeline"),
         (regressor, rows[:3], 0.0, "reference must"),
         (regressor, rows[:3], [1.0], "reference must"),
         (regressor, rows[:3], rows[:4], "reference must"),

@@ -142,7 +142,7 @@ REJECTED = {
     "an unknown module": (lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.GELU()), {}, OptionError, "^2: GELU: "),
     "an unknown activation": (lambda: DendriticLayer(4, 1, activation="silu"), {}, OptionError, "DendriticLayer.*SiLU"),
     "NaN": (lambda: nn.utils.skip_init(nn.Linear, 4, 2).requires_grad_(False).apply(
-        lambda m: m.weight.fill_(float("nan"))), {}, OptionError, "weights must be finite numbers: weight"),
+        lambda m: m.weight.fill_(float("nan"))), {}, OptionError, "weights must be finite: weight"),
     "no shape": (lambda: nn.Sequential(nn.Conv2d(1, 2, 3)), {}, OptionError, "pass examples"),
     "no examples": (lambda: nn.Linear(4, 2), {"int8": True}, OptionError, "int8 needs examples"),
     "wrong bits": (lambda: nn.Linear(4, 2), {"bits": 3}, OptionError, "bits must be 8, or 4 with int8: got 3"),

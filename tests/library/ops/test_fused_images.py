@@ -177,7 +177,7 @@ def test_no_images_and_no_batch():
 
 def test_what_it_cannot_do_is_an_error_or_falls_back():
     forest, x = shared(3, 4, 27), torch.randn(2, 3, 5, 6)
-    with pytest.raises(OptionError, match=r"backend 'fused' cannot do this: it knows .*, not ELU"):
+    with pytest.raises(OptionError, match=r"backend 'fused' cannot do this: it supports .*, not ELU"):
         numbers(forest, SAME, x, "fused", activation=nn.ELU())
     assert_close(
         numbers(forest, SAME, x, "auto", activation=nn.ELU()), numbers(forest, SAME, x, "eager", activation=nn.ELU())

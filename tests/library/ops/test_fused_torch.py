@@ -159,13 +159,13 @@ def hooked():
 
 KNOWN = "GELU, Identity, LeakyReLU, ReLU, SiLU, Sigmoid, Tanh with a positive slope, not "
 REJECTED = {
-    "bfloat16": (lambda t: t.bfloat16(), torch.tanh, "computes in float32 and float64, the weights are torch.bfloat16"),
+    "bfloat16": (lambda t: t.bfloat16(), torch.tanh, "computes in float32 and float64, and .* torch.bfloat16"),
     "elu": (lambda t: t, nn.ELU(), KNOWN + "ELU"),
     "approximate gelu": (lambda t: t, nn.GELU("tanh"), KNOWN + "GELU"),
     "negative slope": (lambda t: t, nn.LeakyReLU(-0.1), KNOWN + r"LeakyReLU\(negative_slope=-0.1\)"),
     "a hook": (lambda t: t, hooked(), KNOWN + "Tanh"),
     "a lambda": (lambda t: t, lambda x: x.sin(), KNOWN + "<function"),
-    "meta device": (lambda t: t.to("meta"), torch.tanh, "runs on the CPU, the input is on meta"),
+    "meta device": (lambda t: t.to("meta"), torch.tanh, "runs on the CPU, and the input is on meta"),
     "a subclass": (lambda t: t.as_subclass(Subclass), torch.tanh, "takes plain tensors, not Subclass"),
 }
 

@@ -205,7 +205,7 @@ def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
         (lambda: plot_tree(LAYER, theme="sepia"), "theme must be"),
         (lambda: plot_tree(LAYER, path="a.gif"), "path must end"),
         (lambda: plot_tree(LAYER, names=["a"]), "names must be"),
-        (lambda: plot_tree(torch.nn.Linear(2, 2)), "must be a DendriticLayer"),
+        (lambda: plot_tree(torch.nn.Linear(2, 2)), "must have a DendriticLayer"),
         (lambda: plot_masks(DendriticLayer(128, 1, branching=2)), "at most 64 synapses"),
         (lambda: plot_wiring(DendriticLayer(8, 1)), "image_shape"),
         (lambda: plot_weights(LOCAL, []), "neurons must"),

@@ -139,7 +139,7 @@ def test_frozen_parts_of_the_student_stay():
         ([1, 2], {}, OptionError, "got list"),
         ({"x": torch.randn(9, 6), "mask": torch.ones(8)}, {}, ShapeError, r"one row per input: got .*'mask': \(8,\)"),
         ({"x": [[1, 2]]}, {}, ShapeError, "'x': 'list'"),
-        (torch.randn(9, 6), {"output": lambda y: y[:, :1] if y.shape[1] == 3 else y}, ShapeError, "one shape"),
+        (torch.randn(9, 6), {"output": lambda y: y[:, :1] if y.shape[1] == 3 else y}, ShapeError, "equal shapes"),
     ],
 )
 def test_bad_input_is_rejected_with_the_rule(data, options, error, message):
