@@ -194,7 +194,9 @@ class Forest(EdgeList):
             trees += "" if different == self.neurons else f" ({different:,} different)"
         dendrites = " + ".join(f"{size // shared:,}" for size in sizes)
         tied = "" if self.template is None else f", {self.biases // different:,} of them with weights of their own"
-        return f"{trees} of {self.synapses // shared:,} synapses, {dendrites} dendrites{tied}"
+        synapses = self.synapses // shared
+        plurals = ["" if count in (1, "1") else "s" for count in (synapses, dendrites)]
+        return f"{trees} of {synapses:,} synapse{plurals[0]}, {dendrites} dendrite{plurals[1]}{tied}"
 
     def _trees_look_equal(self) -> bool:
         """Whether all trees have the same sequence of heights and fan-ins."""

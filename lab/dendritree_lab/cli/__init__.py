@@ -20,7 +20,7 @@ __all__ = ["COMMANDS", "main", "make_parser", "usage_of"]
 
 
 class Command(Protocol):
-    """What the file of a command defines; the name of the file is that of the command."""
+    """The interface of a command's module; the module is named after the command."""
 
     __name__: str
     OPTIONS: list[Option]
@@ -49,12 +49,12 @@ class Parser(argparse.ArgumentParser):
         if self.commands and words and not words[0].startswith("-") and words[0] not in self.commands:
             near = nearest(words[0], self.commands)
             hint, help_of = (f"; did you mean {near!r}?", f" {near}") if near else ("", "")
-            self.exit(2, f"{self.prog}: no command {words[0]!r}{hint} (see {self.prog}{help_of} --help)\n")
+            self.exit(2, f"{self.prog}: unknown command {words[0]!r}{hint} (see {self.prog}{help_of} --help)\n")
         for word in words[:1] if self.commands else words:
             name = word.partition("=")[0]
             if name.startswith("--") and not any(option.startswith(name) for option in self.options):
                 near = nearest(name, self.options)
-                self.error(f"no option {name!r}{f'; did you mean {near}?' if near else ''}")
+                self.error(f"unknown option {name!r}{f'; did you mean {near}?' if near else ''}")
         arguments, unknown = super().parse_known_args(words, namespace)
         if unknown and not self.commands:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -85,7 +85,7 @@ def make_parser() -> Parser:
     )
     parser.commands, parser.options = tuple(COMMANDS), ("--help", "--version")
     parser.add_argument("--version", action="version", version=f"dendritree {__version__}")
-    # The metavar is as long as the indented name of the longest command, for which argparse leaves no room by itself.
+    # argparse leaves no room for the indentation of commands: the metavar is as long as the longest indented name.
     subparsers = parser.add_subparsers(
         title="dendritic-tree neurons for PyTorch", dest="command", metavar="COMMAND ..."
     )
@@ -107,7 +107,7 @@ def make_parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit status: 2 after a mistake of the user or in a file, 130 after Ctrl-C.
+    """Run a command and return its exit status: 2 after a user error or an invalid file, 130 after Ctrl-C.
 
     >>> main(["models", "conv-ml*"])
     conv-mln  The appendix CNN with dendritic neurons as its classifier.
@@ -119,8 +119,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:  # commands that can be resumed say so
         tell(str(stop) or "interrupted")
         return 130
-    except BrokenPipeError:  # the reader of our output has exited, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try again at exit
+    except BrokenPipeError:  # the reader of our output has exited, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would flush to the pipe at exit
         return 1
     except DendritreeError as error:
         tell(error)
@@ -145,4 +145,4 @@ def _run(argv: Sequence[str] | None) -> int:
             return 0
         return COMMANDS[arguments.command].run(arguments) or 0
     finally:
-        sys.stdout.flush()  # here, where a closed pipe is caught, not at exit
+        sys.stdout.flush()  # here, where a broken pipe is caught, not at exit

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 RULE = {"trials": 16, "steps": 1000}
-"""How many configurations are tried per family, and for how many steps, unless the user says otherwise."""
+"""Default number of configurations tried per family, and of training steps for each."""
 
 
 def run(arguments: Arguments) -> None:
@@ -35,7 +35,7 @@ def run(arguments: Arguments) -> None:
     with resumable(folder), Progress() as progress:
         whole = compare(folder, plan, workers=workers, **arguments.only("data_dir", "hours"), observer=progress)
     if not whole:
-        tell(f"out of time; {folder} keeps the finished work, and the same command resumes it")
+        tell(f"time limit reached; {folder} keeps the finished work, and the same command resumes it")
     names = [task.name for task in plan.tasks]
     data = dict(zip(names, arguments.tasks or names, strict=True))
     for answer in show_comparison(folder, plan):
@@ -44,7 +44,7 @@ def run(arguments: Arguments) -> None:
 
 
 def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> list[Answer]:
-    """Write the report of a comparison into its folder, and print it; return what it says to use."""
+    """Write a comparison's report to its folder and print it; return its recommendations."""
     from ..studies.fair import answers, print_comparison, write_comparison
 
     comparison, files = write_comparison(folder, plan=plan)
@@ -58,7 +58,7 @@ def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> list[Ans
 
 
 def _tuning(arguments: Arguments, answer: Answer) -> list[object]:
-    """The options of the command that trains and saves the model to use, or a better one, going on from this search."""
+    """Options of the `tune` command that resumes this search and saves the recommended model, or a better one."""
     cell = answer.use.cell
     budget = cell.budget or answer.use.parameters  # a linear model has one size
     only = "" if cell.budget else cell.family
@@ -72,15 +72,15 @@ OPTIONS = [
     Option("tasks [DATA ...]", f"{DATA_HELP} (default: all)"),
     TARGET,
     IMAGE,
-    Option("--budgets N ...", "parameters, such as 9k (default: several per data set)"),
+    Option("--budgets N ...", "parameter budgets, such as 9k (default: several per data set)"),
     Option(
         "--families F ...",
-        "such as deep cnn (default: deep cnn dense linear on images, tree sparse dense linear on tables)",
+        "model families (default: deep cnn dense linear on images, tree sparse dense linear on tables)",
     ),
     Option("--trials N", "random configurations tried per family", RULE["trials"]),
-    Option("--seeds N", "final models evaluated", 5),
-    Option("--steps N", "steps per trial; x 4 for final models", RULE["steps"]),
-    Option("--hours H", "start no trial after this time (default: no limit)", type=float),
+    Option("--seeds N", "final models per family, one per seed", 5),
+    Option("--steps N", "training steps per trial; 4 N for final models", RULE["steps"]),
+    Option("--hours H", "hours after which no trial starts (default: no limit)", type=float),
     Option("--run DIR", "folder of the run", "comparison"),
     DATA_DIR,
     *WORKERS,

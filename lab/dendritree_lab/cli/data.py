@@ -28,12 +28,12 @@ def _list(names: list[str], data_dir: str | None) -> int:
     summaries = {name: data_set.summary for name, data_set in DATASETS.items()} | COLLECTIONS
     sizes = {name: f"{FILE_SETS[name].size / 1e6:.1f} MB" if name in FILE_SETS else "" for name in names}
     rows = [(name, summaries[name], sizes[name], whereabouts(name, data_dir)) for name in names]
-    print_columns(("name", "what it is", "size", "where"), rows)
+    print_columns(("name", "description", "size", "where"), rows)
     return 0
 
 
 def _get(names: list[str], data_dir: str | None) -> int:
-    """Fetch the missing data sets; a failure does not stop the others."""
+    """Fetch the missing data sets; a failure does not affect the others."""
     from ..data.catalog import FILE_SETS
     from ..data.fetch import obtain, whereabouts
 
@@ -61,7 +61,7 @@ def _verify(names: list[str], data_dir: str | None) -> int:
 OPTIONS = [
     Option(
         "action list|get|verify",
-        "list: what they are and where; get: fetch missing ones; verify: read all files (status 1: one is corrupt)",
+        "list: describe and locate them; get: fetch missing ones; verify: check all files (status 1: one is corrupt)",
     ),
     Option("names [NAME ...]", "data sets (default: all)"),
     DATA_DIR,

@@ -19,7 +19,7 @@ def run(arguments: Arguments) -> None:
     target = Path(arguments.file or Path(arguments.model) / "model.onnx")
     given = [f"--{name}" for name in ("int8", "bits", "data", "name") if getattr(arguments, name)]
     if given and target.suffix != ".c":
-        raise OptionError(f"{given[0]} is for C files: the file must end with .c, got {target}")
+        raise OptionError(f"{given[0]} is for C files: the file name must end in .c, got {target}")
     model = load(arguments.model)
     if target.suffix == ".c":
         _export_c(model, target, arguments)
@@ -62,21 +62,21 @@ def _export_c(model: Any, target: Path, arguments: Arguments) -> None:
     if file.difference is None:
         print("not compared with the model: no C compiler was found")
     else:
-        print(f"compiled and run: scores are those of the model to within {max(file.difference, 1e-9):.1g}")
+        print(f"compiled, the file reproduces the model's scores to within {max(file.difference, 1e-9):.1g}")
     if file.same_class is not None and examples is not None:
-        print(f"the same class as the model for {file.same_class:.2%} of {len(examples):,} examples")
+        print(f"it predicts the same class as the model for {file.same_class:.2%} of {len(examples):,} examples")
     if file.accuracy is not None:
-        print(f"accuracy {file.accuracy[1]:.4f}, of the model {file.accuracy[0]:.4f}")
+        print(f"accuracy {file.accuracy[1]:.4f} (model: {file.accuracy[0]:.4f})")
     for sizes in file.sizes:
         print(sizes)
 
 
 OPTIONS = [
-    Option("model MODEL", "folder that `dendritree.save` or `dendritree fit` wrote"),
-    Option("file [FILE]", "the ONNX file, or the C file if it ends with .c (default: model.onnx in that folder)"),
-    Option("--int8", "C: integers instead of floats; needs --data unless the model is of a table"),
-    Option("--bits N", "C: bits of a weight, 8 or 4; implies --int8", type=int),
-    Option("--data DATA", "C: validation examples of this data set or file determine ranges, and are compared"),
-    Option("--name NAME", "C: prefix of the functions (default: model)"),
+    Option("model MODEL", "folder written by `dendritree.save` or `dendritree fit`"),
+    Option("file [FILE]", "ONNX file, or C file if its name ends in .c (default: model.onnx in that folder)"),
+    Option("--int8", "C: integers instead of floats; needs --data unless the model reads a table"),
+    Option("--bits N", "C: bits per weight, 8 or 4; implies --int8", type=int),
+    Option("--data DATA", "C: data whose validation examples calibrate the integers and test the result"),
+    Option("--name NAME", "C: prefix of the function names (default: model)"),
 ]
 EXAMPLES = "dendritree export tuned/model model.onnx\ndendritree export tuned/model model.c --int8 --data mnist"

@@ -20,13 +20,13 @@ def run(arguments: Arguments) -> None:
         torch.manual_seed(3)
         plot_masks(DendriticLayer(4, 1, branching=2), theme=theme, path=masks)
         plot_tree(DendriticLayer(27, 1, branching=3), dropout=0.3, theme=theme, path=neuron)
-    print(f"{masks}: masks of a tree of branching 2 and depth 2, the paper's figure 1")
-    print(f"{neuron}: a neuron of branching 3, dropped inputs in red, the paper's appendix")
+    print(f"{masks}: masks of a tree of branching 2 and depth 2, as in the paper's figure 1")
+    print(f"{neuron}: a neuron of branching 3, with dropped inputs in red, as in the paper's appendix")
 
 
 OPTIONS = [
     Option("--out DIR", "folder for the figures", "figures"),
     Option("--format svg|png|pdf", "file format", "svg"),
-    Option("--dark", "on a dark background"),
+    Option("--dark", "use a dark background"),
 ]
 EXAMPLES = "dendritree figures --out figures --format png"

@@ -1,4 +1,4 @@
-"""`dendritree fit`: a model of your own table, and whether dendrites help there."""
+"""`dendritree fit`: a model for your own table, and whether dendrites help there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(arguments: Arguments) -> None:
 
     if not is_table(arguments.table):
         command = f"dendritree tune {arguments.table} --budget 2k --out {arguments.out or 'tuned'}"
-        raise OptionError(f"fit reads tables, CSV or Parquet: got {arguments.table}; for other data run `{command}`")
+        raise OptionError(f"fit reads CSV and Parquet tables: got {arguments.table}; for other data, run `{command}`")
     epochs = _epochs(arguments.epochs)
     if not arguments.dry_run and arguments.out is None:
         raise OptionError("--out must name a new or empty folder for the model: got none")
@@ -71,7 +71,7 @@ def run(arguments: Arguments) -> None:
     if arguments.quick:
         for notice in fit.notices[len(schema.notices) :]:
             tell(notice)
-        print(f"model:  {out}, {fit.model.estimator.n_parameters_:,} parameters, not compared with anything")
+        print(f"model:  {out}, {fit.model.estimator.n_parameters_:,} parameters, not compared with other models")
     else:
         print_report(report)
         print(f"\nmodel:  {out}\nreport: {out / 'report.html'}")
@@ -80,7 +80,7 @@ def run(arguments: Arguments) -> None:
 
 
 class _Written:
-    """The folder of the model: it has a model as soon as one is trained, and keeps it after Ctrl-C."""
+    """The model's folder: written as soon as the first model is trained, and kept after Ctrl-C."""
 
     def __init__(self, out: Path, table: str, progress: Progress) -> None:
         self.out, self.table, self.progress = out, table, progress
@@ -94,7 +94,7 @@ class _Written:
         self.progress(what, done, total, note)
 
     def save(self, model: Any) -> None:
-        """Write the model, and its schema once more, to be edited and given to `--schema`."""
+        """Write the model, and a copy of its schema to edit and pass to `--schema`."""
         from dendritree.storage import save
 
         save(model, self.out)
@@ -103,19 +103,19 @@ class _Written:
         self.there = True
 
     def first(self, model: Any) -> None:
-        """Write the first model, and say what comes next."""
+        """Write the first model, and announce the comparison."""
         self.save(model)
         seconds = time.monotonic() - self.start
         print(
-            f"{self.out} has a model that can be used now, after {seconds:.1f} s. It is compared with others on parts "
-            "of the rows; Ctrl-C keeps it, --quick leaves this out",
+            f"{self.out} has a model that can be used now, after {seconds:.1f} s. Next, cross-validation compares it "
+            "with others; Ctrl-C keeps the model, --quick skips the comparison",
             file=sys.stderr,
             flush=True,
         )
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """On Ctrl-C, say what is there."""
+        """On Ctrl-C, report what was saved."""
         try:
             yield
         except KeyboardInterrupt:
@@ -126,7 +126,7 @@ class _Written:
 
 
 def _print_schema(frame: Any, schema: Any) -> None:
-    """Print what the columns are read as."""
+    """Print how each column is read."""
     from ..data.tables.cells import as_text
     from ..data.tables.reading import first_few
 
@@ -139,11 +139,11 @@ def _print_schema(frame: Any, schema: Any) -> None:
     print_columns(("column", "type", "cells", "missing", "notes"), rows)
     written = ((name, getattr(schema, name)) for name in ("separator", "encoding", "decimal", "thousands"))
     print("\n" + ", ".join(f"{name} {value!r}" for name, value in written if value is not None))
-    print('To change it: --schema FILE, with JSON such as {"columns": {"zip": {"type": "category"}}}')
+    print('To change this: --schema FILE, a JSON file such as {"columns": {"zip": {"type": "category"}}}')
 
 
 def unfinished_folder(out: Path) -> Path:
-    """The folder beside that of a model which keeps the trials of the comparison until the model is written.
+    """The folder next to the model's that keeps the trials of the comparison until the report is written.
 
     >>> unfinished_folder(Path("model")).name
     'model.unfinished'
@@ -159,7 +159,7 @@ def _epochs(text: str) -> int | str:
 
 
 def _check_target(out: Path, *, force: bool) -> None:
-    """Before training, reject a path that is neither new nor an empty folder nor, with `force`, a model folder."""
+    """Before training, reject a path that is neither new nor an empty folder, nor a model folder with `force`."""
     from dendritree.storage.folders import check_target
 
     from ..report.files import check_report_target
@@ -170,7 +170,7 @@ def _check_target(out: Path, *, force: bool) -> None:
     try:
         check_target(out)
     except FormatError:
-        raise OptionError(f"--force only replaces model folders: {out} exists and is not one") from None
+        raise OptionError(f"--force replaces only model folders: {out} is not one") from None
     check_report_target(out)
 
 
@@ -178,15 +178,15 @@ OPTIONS = [
     Option("table TABLE", "a CSV or Parquet file, one example per row"),
     Option("--target COL", "column to predict"),
     Option("--out DIR", "new or empty folder for the model and the report"),
-    Option("--dry-run", "print what each column is read as, and train nothing"),
-    Option("--quick", "train the model and leave out the comparison and the report"),
-    Option("--schema FILE", "JSON with types of columns and marks of the file that are not to be decided"),
-    Option("--force", "replace the model there, and what another fit left unfinished"),
+    Option("--dry-run", "print how each column is read, without training"),
+    Option("--quick", "train the model only, without comparison and report"),
+    Option("--schema FILE", "JSON file that overrides detected column types and file format"),
+    Option("--force", "replace an existing model, and discard an unfinished fit"),
     Option("--budget N", "parameters, such as 5k (default: from the table's size)", "auto"),
     Option("--task T", "classification, regression or auto (default)", "auto"),
-    Option("--keep K", "best (default: what the comparison recommends), tree, sparse, dense or linear", "best"),
+    Option("--keep K", "model to keep: tree, sparse, dense, linear or best (default: the recommended one)", "best"),
     Option("--splits N", "cross-validation folds of the comparison", 5),
-    Option("--epochs N", "passes over the rows (default: from their number)", "auto"),
+    Option("--epochs N", "training epochs (default: from the number of rows)", "auto"),
     Option("--seed N", "random seed", 0),
     THREADS,
 ]

@@ -16,7 +16,7 @@ def tell(message: object) -> None:
 
 
 def one_line(message: object) -> str:
-    """A text on one line, with only printable characters: names in files may hold line ends and terminal escapes.
+    """A text on one line, with only printable characters: names in files may contain line breaks and terminal escapes.
 
     >>> one_line("x must be\\nfinite: got \\x1b[2J")
     'x must be finite: got \\\\x1b[2J'
@@ -28,7 +28,7 @@ def one_line(message: object) -> str:
 
 
 def print_next(*words: object) -> None:
-    """Print the sensible next command after a long one, ready to be copied.
+    """Suggest the next command after a long one, ready to be copied.
 
     >>> print_next("view", "my models/tuned")
     next:   dendritree view 'my models/tuned'
@@ -37,7 +37,7 @@ def print_next(*words: object) -> None:
 
 
 def print_columns(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table, as wide as it is: text left-aligned, integers right-aligned with thousands separators.
+    """Print a table without wrapping: text left-aligned, integers right-aligned with thousands separators.
 
     >>> print_columns(("model", "parameters"), [("mln", 10_890), ("mlp", 850)])
     model  parameters

@@ -1,4 +1,4 @@
-"""The options of commands, each declared in one line, and those that several commands share."""
+"""Command-line options, each declared on one line, and those shared by several commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Arguments(argparse.Namespace):
-    """The values of a command's options from the command line."""
+    """The parsed options of a command."""
 
     def only(self, *names: str) -> dict[str, Any]:
         """Some of the values, as keyword arguments."""
@@ -23,11 +23,11 @@ class Option:
     """One argument of a command.
 
     Args:
-        words: the name and its value in the notation of usage lines: `--trials N`, `--force` (a switch),
-            `--budgets N ...` (one or more), `--format svg|png` (one of these); without dashes an argument by position:
+        words: the name and the value, in the notation of usage lines: `--trials N`, `--force` (a switch),
+            `--budgets N ...` (one or more), `--format svg|png` (one of these); without dashes, a positional argument:
             `model MODEL`, `file [FILE]` (optional), `tasks [DATA ...]` (any number).
-        help: what it is; the default is added unless the text names it.
-        default: the value if the argument is absent; also gives the type.
+        help: the help text; the default is appended unless the text mentions it.
+        default: the value if the argument is absent; also determines the type.
         more: further arguments of `argparse.ArgumentParser.add_argument`.
 
     >>> parser = argparse.ArgumentParser()
@@ -59,12 +59,12 @@ class Option:
 
 DATA_HELP = "built-in name (dendritree data list), .npz, x.npy, folder of images, or table"
 TARGET = Option("--target COL", "column of a table to predict")
-IMAGE = Option("--image HxW", "size of images, 3x32x32 for color (default: their own)")
-DATA_DIR = Option("--data-dir DIR", "folder to search first (default: $DENDRITREE_DATA)")
-THREADS = Option("--threads N", "threads that train a network; the last bits of the result depend on it", 1)
+IMAGE = Option("--image HxW", "image size, 3x32x32 for color (default: as stored)")
+DATA_DIR = Option("--data-dir DIR", "search this folder first (default: $DENDRITREE_DATA)")
+THREADS = Option("--threads N", "threads per network; their number affects the last bits of results", 1)
 WORKERS = (
-    Option("--workers N", "processes (default: one per core)", type=int),
-    Option("--backend B", "loky: processes (default); dask: a cluster; here: this one", "loky"),
+    Option("--workers N", "worker processes (default: one per core)", type=int),
+    Option("--backend B", "loky: local processes (default); dask: a cluster; here: this process", "loky"),
     Option("--address URL", "Dask scheduler (default: a local cluster)"),
 )
 
@@ -77,7 +77,7 @@ def image_shape(arguments: Arguments) -> tuple[int, int, int] | None:
 
 
 def say_data(split: DataSplit | None) -> None:
-    """Print on standard error what the user's own data is and how it was split; nothing for built-in data."""
+    """Describe the user's own data and its split on standard error; print nothing for built-in data."""
     from ..data.naming import describe
 
     if split is not None:

@@ -42,7 +42,7 @@ def _layer_params(arguments: Arguments) -> None:
         (f"MLP h={control.hidden_features}", mlp.weights, mlp.biases, mlp.total, mlp.multiply_adds, ""),
     ]
     print(layer.forest.describe().capitalize())
-    print_columns(("", "weights", "biases", "total", "multiply-adds", "masked form stores"), rows)
+    print_columns(("", "weights", "biases", "total", "multiply-adds", "masked weights"), rows)
 
 
 def _branching(text: str) -> Branching:
@@ -69,8 +69,8 @@ def _paper_params() -> None:
 OPTIONS = [
     Option("in_features [IN]", "number of inputs", type=int),
     Option("out_features [OUT]", "number of neurons", type=int),
-    Option("--branching B", "children per node; 16,8: one number per level, leaf level first", "32"),
-    Option("--wiring W", "which inputs a neuron reads", "shared"),
+    Option("--branching B", "children per node; one number per level as in 16,8, leaf level first", "32"),
+    Option("--wiring W", "which inputs each neuron reads", "shared"),
     Option("--ragged", "allow sizes that are not a power of the branching"),
     Option("--paper", "count the models of the paper's three parameter tables"),
 ]

@@ -1,4 +1,4 @@
-"""`dendritree predict`: the predictions of a model that `dendritree fit` wrote, for new rows."""
+"""`dendritree predict`: predictions for new rows, by a model that `dendritree fit` wrote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .options import Arguments, Option
 
 
 def run(arguments: Arguments) -> None:
-    """Predict the rows of a table with a model that `fit` trained."""
+    """Predict the rows of a table with a model trained by `fit`."""
     from ..data.tables.reading import PARQUET_ENDINGS, read_like
     from ..data.tables.schema import read_overrides
     from ..studies.table.table_model import UnknownCellsWarning, load_table_model
@@ -30,7 +30,7 @@ def run(arguments: Arguments) -> None:
     model = load_table_model(arguments.model)
     given = read_overrides(arguments.schema)
     if "columns" in given:
-        raise OptionError("--schema of predict must say how the file is written: the columns are those of training")
+        raise OptionError("--schema of predict must not have 'columns': their types are those of the training table")
     schema = replace(model.encoding.schema, **given)
     model = replace(model, encoding=replace(model.encoding, schema=schema))
     file = read_like(table, schema, [column.name for column in model.encoding.columns])
@@ -54,10 +54,10 @@ def run(arguments: Arguments) -> None:
 
 
 OPTIONS = [
-    Option("model MODEL", "folder that `dendritree fit` wrote"),
+    Option("model MODEL", "folder written by `dendritree fit`"),
     Option("table TABLE", "a CSV or Parquet file with the same columns"),
-    Option("--out FILE", "file for rows and predictions, written like the table (default: print them)"),
-    Option("--schema FILE", "JSON that says how the file is written, if not like the training table"),
-    Option("--strict", "reject values that the model has not seen in training"),
+    Option("--out FILE", "file for rows and predictions, in the table's format (default: print them)"),
+    Option("--schema FILE", "JSON file with the file's format, if it differs from the training table's"),
+    Option("--strict", "reject values not seen in training"),
 ]
 EXAMPLES = "dendritree predict model new.csv --out predictions.csv"

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 WIDE = 110
-"""Columns of a terminal from which there is room for long bars."""
+"""Minimum width of a terminal for long bars, in columns."""
 BESIDE_STEP = 60
-"""Columns that a narrower one keeps for everything besides the name of a step."""
+"""Columns that a narrower terminal reserves for everything besides the name of a step."""
 EVERY = 10.0
-"""Seconds between two lines, unless a step is finished."""
+"""Minimum seconds between two lines about unfinished steps."""
 ALL = ""
-"""All steps together."""
+"""The key of all steps together."""
 
 
 class Progress:
     """An observer of studies, called with a step, how many of its items are done, and how many there are.
 
-    On a terminal, every step has a bar with the time left. Otherwise a finished step is a line, and so is an unfinished
-    one from time to time. A time is that which the step's own items took.
+    On a terminal, every step has a bar with the time left. Otherwise, every finished step is reported on
+    a line, and unfinished ones from time to time. Times include only the step's own items.
 
     Args:
         items: what is counted.
@@ -54,7 +54,7 @@ class Progress:
         """
         now, before = time.monotonic(), self.counts.get(what)
         self.counts[what] = done, total
-        if before is not None and done > before[0]:  # the first call tells what an earlier run has done
+        if before is not None and done > before[0]:  # the first call reports what an earlier run has done
             for name in (what, ALL):
                 self.spent[name] = self.spent.get(name, 0.0) + now - self.latest
                 self.ran[name] += done - before[0]
@@ -109,7 +109,7 @@ def _clock(seconds: float) -> str:
 
 
 def _bars() -> Bars:
-    """Bars on standard error: a sign of life, step, bar, count, time left (at the end: time taken), note."""
+    """Bars on standard error: spinner, step, bar, count, time left (at the end: time taken), note."""
     from rich import progress
     from rich.console import Console
     from rich.table import Column

@@ -25,7 +25,7 @@ def run(arguments: Arguments) -> None:
     with RunStore.open_for_reading(folder) as store:
         compared = "comparison" in store.config
         if compared and (arguments.out or arguments.all or arguments.weights):
-            raise OptionError(f"the report of a comparison takes only --export: {folder} is a comparison")
+            raise OptionError(f"a comparison's report takes only --export: {folder} is a comparison")
         if arguments.export:
             export_tables(store, out / "data", arguments.export)
         if arguments.weights:
@@ -47,7 +47,7 @@ def show_reproduction(report: Report, files: ReportFiles, *, whole: bool = False
 OPTIONS = [
     Option("run RUN", "folder of the run"),
     Option("--out DIR", "folder of the report (default: the run's folder)"),
-    Option("--all", "print every section, not only the paper's tables and claims"),
+    Option("--all", "print all sections, not only the paper's tables and claims"),
     Option("--export csv|parquet", "also write every trial and epoch to data/"),
     Option("--weights", "also write the kept models to models/"),
 ]

@@ -23,9 +23,9 @@ def run(arguments: Arguments) -> None:
 
 OPTIONS = [
     Option("tables [TABLE ...]", "tables or tasks: binary, multiclass, cnn (default: all)"),
-    Option("--protocol P", "paper: as the authors did (default); full: all images", "paper"),
+    Option("--protocol P", "paper: as in the paper (default); full: all images", "paper"),
     Option("--trials N", "trials per row (default: 10, as in the paper)", type=int),
-    Option("--draw D", "draw images per-trial (default), once, or ten: ten draws of ten trials"),
+    Option("--draw D", "image draws: per-trial (default), once, or ten (of ten trials each)"),
     Option("--run DIR", "folder of the run", "reproduction"),
     DATA_DIR,
     *WORKERS,

@@ -12,7 +12,7 @@ PIXELS = {None: None, "unit": False, "normalized": True}
 
 
 def run(arguments: Arguments) -> None:
-    """Look into a model's neurons on a live page; draw digits for it."""
+    """Explore a model's neurons on a live page, and draw digits for it."""
     from ..data.naming import parse_image_shape
     from ..view import demo_gallery, open_gallery, serve
 
@@ -39,8 +39,8 @@ OPTIONS = [
     Option("--image HxW", "image shape of the inputs, or none (default: automatic)"),
     Option("--data DATA", f"{DATA_HELP} (default: automatic)"),
     TARGET,
-    Option("--pixels unit|normalized", "as stored, or scaled as in `tune` (default: automatic)"),
-    Option("--port N", "port of the server (default: a free one)", type=int),
-    Option("--no-browser", "only print the address of the page"),
+    Option("--pixels unit|normalized", "unit: as stored; normalized: scaled as in `tune` (default: automatic)"),
+    Option("--port N", "port of the server (default: any free one)", type=int),
+    Option("--no-browser", "print the page's address without opening a browser"),
 ]
 EXAMPLES = "dendritree view --demo\ndendritree view tuned/\ndendritree view my-model --data pets/ --port 8000"

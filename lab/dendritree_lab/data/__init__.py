@@ -1,4 +1,4 @@
-"""Data with train, validation and test parts: built-in data sets, found or fetched and verified, and the user's own."""
+"""Data in training, validation and test parts: verified built-in data sets, and the user's own data."""
 
 from dendritree.training.examples import Examples
 

@@ -80,7 +80,7 @@ def read_inputs(x: Array, image_shape: ImageShape | None = None) -> tuple[Array,
     if len(bad := np.flatnonzero(~np.isfinite(rows).all(1))):
         raise OptionError(
             f"x must be finite: example {bad[0]} has NaN, infinity or a number beyond float32"
-            f" ({len(bad):,} of {len(rows):,} have)"
+            f" ({len(bad):,} of {len(rows):,} examples do)"
         )
     return rows, shape
 
@@ -94,7 +94,7 @@ def split_arrays(
     features: Sequence[str] = (),
     name: str = "",
 ) -> DataSplit:
-    """The split of examples in arrays; missing parts are split off the training examples, a fifth each.
+    """Make a split from arrays; missing parts are split off the training examples, a fifth each.
 
     Args:
         parts: x and y of `train`, and of `val` and `test` if there are any.
@@ -108,11 +108,11 @@ def split_arrays(
     >>> split.image_shape, split.classes, [len(part) for part in split.parts]
     ((1, 8, 8), ('0', '1'), [30, 10, 10])
     >>> split.notes
-    ('30 examples to train on, 10 for validation and 10 for the test, cut at random with seed 0',)
+    ('30 training, 10 validation and 10 test examples, split at random with seed 0',)
     """
     for part, (x, y) in parts.items():
         if not x.ndim or not y.ndim or len(x) != len(y):
-            raise ShapeError(f"{part} must have one y for each x: got x {x.shape}, y {y.shape}")
+            raise ShapeError(f"{part} must have one y per x: got x {x.shape}, y {y.shape}")
     inputs = {part: read_inputs(x, image_shape) for part, (x, _) in parts.items()}
     shapes = {part: (shape or rows.shape[1:]) for part, (rows, shape) in inputs.items()}
     if len(set(shapes.values())) > 1:
@@ -124,7 +124,7 @@ def split_arrays(
     check_labels(labels, least=1 + len(absent), trained=targets["train"])
     x, y = inputs["train"][0], targets["train"]
     if len(x) < 1 + len(absent):
-        raise OptionError(f"there must be an example for each part: got {len(x)}")
+        raise OptionError(f"there must be at least one example per part: got {len(x)}")
     groups = y if labels.classes else np.zeros(len(x), np.int64)
     pieces = cut(groups, held_out=len(absent), seed=seed) if absent else (np.arange(len(x)),)
     arrays = {part: (rows, targets[part]) for part, (rows, _) in inputs.items()}
@@ -143,13 +143,13 @@ def split_arrays(
 def describe_parts(sizes: Sequence[int], absent: Sequence[str], seed: int) -> str:
     """The sizes of the parts and where they come from, in words."""
     train, val, test = sizes
-    text = f"{train:,} examples to train on, {val:,} for validation and {test:,} for the test"
+    text = f"{train:,} training, {val:,} validation and {test:,} test examples"
     if not absent:
         return f"{text}, as given"
     if len(absent) == 2:
-        return f"{text}, cut at random with seed {seed}"
+        return f"{text}, split at random with seed {seed}"
     given = "test" if absent[0] == "val" else "validation"
-    return f"{text}; the {given} examples are those given, the others were cut at random with seed {seed}"
+    return f"{text}; the {given} examples are as given, the others were split at random with seed {seed}"
 
 
 # ------------------------------------------------------------------------------------------------------------ labels
@@ -164,7 +164,7 @@ class Labels:
 
 
 def read_labels(y: Array, names: Sequence[str] = ()) -> Labels:
-    """Decide what labels mean: strings, booleans and integers are classes, other floats a quantity.
+    """Decide what labels mean: strings, booleans and integers are classes; floats are a quantity, unless few and whole.
 
     Args:
         y: one label per example.
@@ -177,7 +177,7 @@ def read_labels(y: Array, names: Sequence[str] = ()) -> Labels:
     """
     y = y.reshape(len(y)) if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
-        raise ShapeError(f"y must be one label for each example (argmax(1) of one-hot rows): got shape {y.shape}")
+        raise ShapeError(f"y must be one label per example (argmax(1) of one-hot rows): got shape {y.shape}")
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "biufU":
@@ -204,8 +204,8 @@ def check_labels(labels: Labels, *, least: int, trained: Array) -> None:
 
     Args:
         labels: labels of all examples.
-        least: how many examples each class must have, one for each part that is split off.
-        trained: labels of the examples that parts are split off from.
+        least: minimum number of examples per class, one for each part.
+        trained: labels of the examples that are split into parts.
     """
     if not labels.classes:
         if len(np.unique(trained)) < 2:

@@ -28,7 +28,7 @@ CLOTHES = (
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 CONTEXT = 32
 SHAKESPEARE_CHARACTERS = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-"""All characters that occur in it; a character's number is its index here."""
+"""All characters of the text; a character's number is its index here."""
 SQUARE, PAIR = (1, 28, 28), (1, 28, 56)
 
 
@@ -112,11 +112,11 @@ DATASETS: dict[str, DataSet] = {
     ),
     "digits": DataSet("handwritten digits, 1,797 images of 8x8, 10 classes", load_digits, 64, DIGITS, (1, 8, 8)),
     "adult": DataSet(
-        "census: who earns over 50,000 dollars, 48,842 people", split_adult, 108, ("up to $50,000", "over $50,000")
+        "census: who earns over $50,000, 48,842 people", split_adult, 108, ("up to $50,000", "over $50,000")
     ),
     "california-housing": DataSet("median house values, 20,640 districts, regression", split_california, 8),
     "tinyshakespeare": DataSet(
-        "text, 1,115,394 characters: which of 65 is next", split_text, CONTEXT, tuple(SHAKESPEARE_CHARACTERS)
+        "text, 1,115,394 characters: predict the next one of 65", split_text, CONTEXT, tuple(SHAKESPEARE_CHARACTERS)
     ),
 }
 """Data sets by name."""

@@ -29,7 +29,7 @@ class DataFolder:
     origin: str
     """Why it is searched, for messages."""
     named: bool = False
-    """Whether the user named it; such a folder may contain the files of a data set directly, and must be correct."""
+    """Whether the user named it; such a folder may contain the files of a data set directly; wrong ones raise."""
 
     def find(self, data_set: str, file: DataFile) -> Path | None:
         """The path of a file here, `.gz` or not; None if there is none."""
@@ -61,7 +61,7 @@ def data_folders(data_dir: Folder = None) -> list[DataFolder]:
 
 
 def read_verified(file: DataFile, path: Path) -> bytes:
-    """The content of a file, unpacked if it ends in .gz; raises `FormatError` if it is not the genuine one."""
+    """The content of a file, unpacked if it ends in .gz; raises `FormatError` if its digest is wrong."""
     return file.check(unpack(path, "gzip" if path.suffix == ".gz" else "plain"), path)
 
 
@@ -69,7 +69,7 @@ def obtain(file_set: FileSet, *, data_dir: Folder = None, download: bool = True)
     """The content of every file of a set by name: from this machine, or downloaded and cached.
 
     Raises:
-        FormatError: a file in the folder that the user named is not the genuine one.
+        FormatError: a file in the folder that the user named has the wrong digest.
         MissingDataError: a file was not found; the message lists what was tried.
     """
     contents: dict[str, bytes] = {}
@@ -83,7 +83,7 @@ def obtain(file_set: FileSet, *, data_dir: Folder = None, download: bool = True)
         raise MissingDataError(
             f"could not find {', '.join(file.name for file in missing)} of {file_set.name}: tried {'; '.join(tried)}"
             f"{network}. Run `dendritree data get {file_set.name}` on a machine with network access, copy its cache "
-            "folder here, and name it with data_dir, --data-dir or DENDRITREE_DATA"
+            "folder here, and pass it as data_dir, --data-dir or DENDRITREE_DATA"
         )
     return {file.name: contents[file.name] for file in file_set.files}
 
@@ -94,7 +94,7 @@ def _missing(file_set: FileSet, contents: dict[str, bytes]) -> list[DataFile]:
 
 def _search(folder: DataFolder, file_set: FileSet, contents: dict[str, bytes]) -> list[str]:
     """Add the files in a folder; returns what to report if some are missing."""
-    state = "not there"
+    state = "not found"
     for file in _missing(file_set, contents):
         path = folder.find(file_set.name, file)
         try:
@@ -142,21 +142,21 @@ def _copies(file_set: FileSet, data_dir: Folder) -> dict[DataFile, list[Path]]:
 
 
 def whereabouts(name: str, data_dir: Folder = None) -> str:
-    """The folder that contains a data set, or `not here`; files are not read."""
+    """The folder that contains a data set, or `not on this machine`; files are not read."""
     if name not in FILE_SETS:
         return "in scikit-learn"
     copies = _copies(FILE_SETS[name], data_dir)
     folders = sorted({str(paths[0].parent) for paths in copies.values() if paths})
     missing = sum(not paths for paths in copies.values())
     partly = f" ({missing} of {len(copies)} files missing)" if missing else ""
-    return ", ".join(folders) + partly if folders else "not here"
+    return ", ".join(folders) + partly if folders else "not on this machine"
 
 
 def verify(names: Iterable[str], data_dir: Folder = None) -> list[tuple[str, str, str, str]]:
     """Read every copy of the files of some data sets; files that several of them share are read once.
 
     Returns:
-        For each copy, the data set, the file, `ok`, `corrupt` or `absent`, and the path or what is wrong with it.
+        For each copy, the data set, the file, `ok`, `corrupt` or `absent`, and the path or the error.
     """
     rows = []
     for file_set in dict.fromkeys(FILE_SETS[name] for name in names if name in FILE_SETS):

@@ -117,7 +117,7 @@ def load_digits() -> DataSplit:
 
 
 def pair_images(split: DataSplit) -> DataSplit:
-    """As many pairs in each part as it has images, with classes 10 * left + right; the same pairs every time.
+    """Pair the images of each part: as many pairs as images, with classes 10 * left + right, the same every time.
 
     A part's pairs are drawn from its own images, so no image is in two parts. Each image is once on the left and once
     on the right, never next to itself: see `draw_pairs`, with seeds 1 for train, 2 for val and 3 for test.

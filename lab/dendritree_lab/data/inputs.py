@@ -60,4 +60,4 @@ class Inputs:
                 fields["scaling"] = Scaling(mean, sd, None if scaling["clip"] is None else float(scaling["clip"]))
             return cls(values["data"], values["target"], **fields)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FormatError(f"{path} must be a file that `dendritree tune` wrote: {error!r}") from None
+            raise FormatError(f"{path} must be a file written by `dendritree tune`: {error!r}") from None

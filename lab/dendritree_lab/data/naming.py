@@ -28,7 +28,7 @@ SHOWN_CLASSES = 10
 ARRAY_ENDINGS = (".npz", ".npy")
 ARRAY_NAMES = dict.fromkeys(("x", "images", "data", "inputs"), "x") | dict.fromkeys(("y", "labels", "targets"), "y")
 OTHERS = {"class_names": "class_names", "classes": "class_names", "image_shape": "image_shape", "features": "features"}
-"""What a file may contain besides x and y."""
+"""Names of what a file may contain besides x and y."""
 FORMS = (
     "a built-in name (dendritree data list), also as mnist:128 for 128 training examples, a .npz file with x and y,"
     " x.npy with y.npy next to it, a folder of PNG or JPEG images with one folder per class, or a CSV or Parquet table"
@@ -81,8 +81,8 @@ def load_dataset(
     Args:
         data: the data.
         target: the column of a table to predict.
-        image: (channels, height, width) to resize the images of a folder to, or the shape of the images that rows of
-            numbers hold.
+        image: (channels, height, width) to resize the images of a folder to, or the shape of images stored as rows
+            of numbers.
         seed: seed of the split into parts.
         data_dir: a folder to search for built-in data sets first; by default that of the environment variable
             DENDRITREE_DATA.
@@ -114,7 +114,7 @@ def load_dataset(
         name = next(name for name in ("target", "y", "the target") if name not in frame.columns)
         return split_table(frame.assign(**{name: list(data[1])}), name, seed=seed, name="the table")
     if not isinstance(data, tuple | list | Mapping | Examples | Dataset | DataLoader) or data in ((), [], {}):
-        in_python = "in Python also (x, y), a mapping of such, a DataSplit, a data frame, a Dataset or a DataLoader"
+        in_python = "in Python also (x, y), a mapping of such pairs, DataSplit, data frame, Dataset or DataLoader"
         raise OptionError(f"data must be {FORMS}; {in_python}: got {data!r:.60}")
     return split_object(data, image_shape=shape, seed=seed, name="the data")
 
@@ -127,8 +127,8 @@ def _load_path(path: Path, target: Any, shape: ImageShape | None, seed: int) -> 
     if not path.exists():
         beside = [str(each) for each in path.parent.iterdir()] if path.parent.is_dir() else []
         near = nearest(str(path), DATASETS) or nearest(str(path), beside)
-        hint = f"; did you mean {near!r}?" if near else ""
-        raise MissingDataError(f"there is no {str(path)!r}{hint}; data must be {FORMS}")
+        hint = f"did you mean {near!r}?" if near else f"data must be {FORMS}"
+        raise MissingDataError(f"there is no {str(path)!r}; {hint}")
     if path.is_dir():
         arrays = [path / name for name in ("x.npy", "x_train.npy") if (path / name).is_file()]
         if not arrays and has_images(path):
@@ -147,7 +147,7 @@ def parse_image_shape(text: str) -> ImageShape:
     """
     parts = text.lower().split("x")
     if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"image must be given as 28x28 (height, width), 3x32x32, or none: got {text!r}")
+        raise OptionError(f"image must be a size such as 28x28 (height, width) or 3x32x32, or none: got {text!r}")
     sizes = [int(part) for part in parts]
     return (1, *sizes) if len(sizes) == 2 else tuple(sizes)  # type: ignore[return-value]
 
@@ -184,7 +184,7 @@ def split_object(data: Any, *, image_shape: ImageShape | None = None, seed: int 
         return split_named_arrays(arrays, "the mapping", image_shape=image_shape, seed=seed, name=name)
     parts = data if isinstance(data, Mapping) else {"train": data}
     if not set(parts) <= PARTS or "train" not in parts:
-        raise OptionError(f"parts must be train, and val or test: got {', '.join(map(str, parts))}")
+        raise OptionError(f"parts must be train, and optionally val and test: got {', '.join(map(str, parts))}")
     pairs = {part: arrays_of(examples) for part, examples in parts.items()}
     return split_arrays(pairs, names=_class_names(parts["train"]), image_shape=image_shape, seed=seed, name=name)
 
@@ -228,8 +228,8 @@ def split_named_arrays(
     lacking = [f"{array} of {part}" for part, pair in pairs.items() for array in ("x", "y") if array not in pair]
     if "train" not in pairs or lacking:
         raise FormatError(
-            f"arrays must be named x and y, and x_test, y_test (or val) if there are more: {where} lacks "
-            f"{lacking[0] if lacking else 'x and y'}, it has {', '.join(arrays) or 'nothing'}"
+            f"arrays must be named x and y, for other parts x_test and y_test, or x_val and y_val: {where} lacks "
+            f"{lacking[0] if lacking else 'x and y'}; it has {', '.join(arrays) or 'nothing'}"
         )
     shape: Any = image_shape
     if shape is None and "image_shape" in others:

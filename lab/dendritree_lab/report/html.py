@@ -70,7 +70,7 @@ def _section(section: Section, models: Looks) -> str:
         charts = list(group)
         for chart in charts:
             caption = f"<figcaption>{escape(chart.title)}</figcaption>"
-            # One that stands alone has all the width of a desk: the page shows the drawing that fits
+            # A chart that stands alone has the full width of a desktop: the page shows the drawing that fits
             wide = draw(chart, models, WIDE) if len(charts) == 1 and not chart.square else ""
             parts.append(f'<figure id="{chart.name}">{caption}{draw(chart, models)}{wide}</figure>')
         parts.append("</div>")

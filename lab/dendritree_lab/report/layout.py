@@ -22,7 +22,7 @@ FORMS = (*TEXTS, *NUMBERS)
 
 
 BADGES = {
-    "good": ("holds", "within", "inside", "ahead", "whole"),
+    "good": ("holds", "within", "inside", "ahead", "complete"),
     "bad": ("does not hold", "outside", "behind"),
     "open": ("undecided", "partial", "differs"),
 }

@@ -85,7 +85,7 @@ class Exhibit:
     scaling: Scaling | None = None
     """How the inputs of a model of vectors were shifted and scaled; None if they were not."""
     notes: Sequence[str] = field(default_factory=list)
-    """Sentences for the page: where the data comes from, and how well the model does."""
+    """Sentences for the page: where the data comes from, and how good the model is on it."""
     tree: Callable[[int, int], DendriticLayer] = field(init=False, repr=False)
     """The tree of a neuron, by layer and neuron."""
 
@@ -152,7 +152,7 @@ class Exhibit:
 
     def pixel_contributions(self, x: Tensor, output: int) -> dict[str, Any] | None:
         """What each pixel adds to an output, against a blank image; None for a network that is not one of stages, or
-        has max-pooling, which cannot be taken apart."""
+        has max-pooling, which cannot be decomposed."""
         if not self.stages or self.pixels is None:
             return None
         try:
@@ -294,6 +294,6 @@ class Exhibit:
         out, y, count = self._run(examples.x)[0].cpu(), examples.y, f"{len(examples)} test examples"
         if self.classes:
             accuracy = float((self.probabilities(out).argmax(1) == y).double().mean())
-            return accuracy, f"{accuracy:.1%} of {count} are recognized."
+            return accuracy, f"Accuracy {accuracy:.1%} on {count}."
         error = float((out.reshape(len(y)).double() - y.reshape(len(y)).double()).square().mean().sqrt())
         return -error, f"RMSE {error:.4g} on {count}."

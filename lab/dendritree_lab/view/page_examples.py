@@ -27,7 +27,7 @@ from .pixels import Pixels, measure_strokes
 from .trees import tree_layers
 
 SURE = 0.5
-"""A model with this accuracy was trained on such examples: other data sets are not tried."""
+"""From this accuracy on, the model was trained on such examples, and no other data sets are tried."""
 PAPER_SIDE = 32
 SMALLEST_IMAGE = 64
 """Minimum number of inputs for which a square number of them is treated as an image."""
@@ -171,7 +171,7 @@ def _shape(model: nn.Module, image: tuple[int, int, int] | str | None) -> tuple[
 
 def exhibit_of_inputs(name: str, model: nn.Module, inputs: Inputs) -> Exhibit:
     """A model with the saved description of its data, and with samples if the data still exists."""
-    reason = "it was in memory"
+    reason = "the data was in memory"
     if inputs.data is not None:
         try:
             split = load_dataset(inputs.data, target=inputs.target, image=inputs.image, download=False)
@@ -186,7 +186,7 @@ def exhibit_of_inputs(name: str, model: nn.Module, inputs: Inputs) -> Exhibit:
         classes=inputs.classes,
         features=inputs.features,
         scaling=inputs.scaling if shape is None else None,
-        notes=[f"No samples of its data: {reason}."],
+        notes=[f"No samples: {reason}."],
     )
 
 

@@ -173,7 +173,7 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > MOST_BYTES:
-            return body  # too long for any drawing, as the response will say
+            return body  # too long for any drawing, as the response will state
     return body
 
 
@@ -218,7 +218,7 @@ def serve(
         say: called with the line that contains the address.
     """
     with open_socket(port) as listening:
-        gallery[0]  # errors of the model are raised now, not on the page; and its kernels are compiled
+        gallery[0]  # raise errors of the model now, not on the page, and compile its kernels
         app = make_app(gallery)
         url = f"http://{HOST}:{listening.getsockname()[1]}/"
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off")

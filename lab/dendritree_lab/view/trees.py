@@ -76,12 +76,12 @@ class TreeLayer:
 
 
 def described(forest: Forest) -> str:
-    """A forest in words; the soma alone is no dendrite.
+    """A forest in words; a soma alone does not count as a dendrite.
 
     >>> described(Forest.nested([4])), described(Forest.nested([[4], [4]]))
     ('1 tree of 4 synapses, no dendrites', '1 tree of 8 synapses, 2 + 1 dendrites')
     """
-    return forest.describe() if forest.depth > 1 else re.sub(r", 1 dendrites\b", ", no dendrites", forest.describe())
+    return forest.describe() if forest.depth > 1 else re.sub(r", 1 dendrite\b", ", no dendrites", forest.describe())
 
 
 def tree_json(tree: DendriticLayer) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_params_counts_the_layer_and_its_control(arguments, tree, control, call)
     status, out, error = call("params", *arguments.split())
     assert (status, error) == (0, "")
     _, header, dendritic, mlp = out.splitlines()
-    assert re.split(r" {2,}", header.strip()) == ["weights", "biases", "total", "multiply-adds", "masked form stores"]
+    assert re.split(r" {2,}", header.strip()) == ["weights", "biases", "total", "multiply-adds", "masked weights"]
     assert numbers(dendritic) == tree
     assert f"MLP {control[0]} " in mlp
     assert numbers(mlp) == control[1:]

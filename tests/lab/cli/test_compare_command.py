@@ -53,7 +53,7 @@ def test_out_of_time_is_not_an_error_and_a_report_can_be_had_of_what_is_there(tm
     run = tmp_path / "run"
     status, out, errors = call(*SMALL, "--run", run, "--backend", "here", "--hours", "1e-9")
     assert status == 0
-    assert errors.splitlines()[-1].startswith(f"dendritree: out of time; {run} keeps the finished work")
+    assert errors.splitlines()[-1].startswith(f"dendritree: time limit reached; {run} keeps the finished work")
     assert "comparison.html" in out
     assert count_trials(run) <= 1
     (run / "comparison.html").unlink()

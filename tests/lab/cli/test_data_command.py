@@ -37,11 +37,11 @@ def data(call):
 def test_list_names_every_data_set_with_its_size(data):
     status, (header, *rows), error = data("list")
     assert (status, error) == (0, [])
-    assert header == ["name", "what it is", "size", "where"]
+    assert header == ["name", "description", "size", "where"]
     assert [row[0] for row in rows] == [*DATASETS, *COLLECTIONS]
     by_name = {row[0]: row[2:] for row in rows}
-    assert by_name["mnist"] == by_name["fashion-pairs"] == ["55.0 MB", "not here"]
-    assert by_name["adult"] == ["6.0 MB", "not here"]
+    assert by_name["mnist"] == by_name["fashion-pairs"] == ["55.0 MB", "not on this machine"]
+    assert by_name["adult"] == ["6.0 MB", "not on this machine"]
     assert by_name["digits"] == ["in scikit-learn"]
 
 
@@ -51,7 +51,7 @@ def test_get_fetches_once_and_list_then_says_where(mirror, bare_machine, data):
     assert data("get", *in_files, "digits") == (0, [*lines, ["digits: in scikit-learn"]], [])
     assert mirror.asked == dict.fromkeys(NAMES, 1)
     status, rows, _ = data("list", "mnist", "adult")
-    assert (status, [row[-1] for row in rows[1:]]) == (0, [f"{bare_machine}/mnist", "not here"])
+    assert (status, [row[-1] for row in rows[1:]]) == (0, [f"{bare_machine}/mnist", "not on this machine"])
 
 
 @pytest.mark.usefixtures("mirror")

@@ -35,7 +35,7 @@ def test_a_file_that_ends_with_c_is_a_c_file(tmp_path, call):
     assert "int digits_classify(const uint8_t *x)" in target.read_text()
     status, _, error = call("export", tmp_path / "model", tmp_path / "model.onnx", "--int8")
     assert status == 2
-    assert "--int8 is for C files: the file must end with .c" in error
+    assert "--int8 is for C files: the file name must end in .c" in error
 
 
 def test_a_deep_network_is_a_small_onnx_file(tmp_path, call):

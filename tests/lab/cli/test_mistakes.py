@@ -16,7 +16,7 @@ MISTAKES = {
         "1024 --paper": "takes no sizes",
         "a 10": "'a'",
         "1024 10 20": "unrecognized arguments: 20 (see dendritree params --help)",
-        "1024 10 --brnching=2": "no option '--brnching'; did you mean --branching",
+        "1024 10 --brnching=2": "unknown option '--brnching'; did you mean --branching",
     },
     "models": {"nothing-*": "no model matches"},
     "data": {
@@ -38,7 +38,7 @@ MISTAKES = {
     "report": {"": "RUN", "no/such/run": "no/such/run", "RUN --export xlsx": "csv"},
     "compare": {
         "digts": "did you mean 'digits'",
-        "digits:x": "mnist:128",
+        "digits:x": "did you mean 'digits'",
         "digits:5000 --families linear": "1197",
         "digits digits": "twice",
         "digits --budgets 9q": "'9q'",
@@ -58,7 +58,7 @@ MISTAKES = {
     },
     "tune": {
         "digits": "--budget",
-        "digits --trails 3": "no option '--trails'; did you mean --trials? (see dendritree tune --help)",
+        "digits --trails 3": "unknown option '--trails'; did you mean --trials? (see dendritree tune --help)",
         "digits --budget 20": "two neurons",
         "digits --budget 1k --trials 0": "trials",
         "pets --budget 1k --target price": "column of a table",
@@ -77,9 +77,9 @@ MISTAKES = {
         "houses.csv --out model": "--target",
     },
     "view": {"": "--demo", "no-such-model": "no-such-model"},
-    "parms": {"1024 10": "no command 'parms'; did you mean 'params'? (see dendritree params --help)"},
-    "xyzzy": {"--out": "no command 'xyzzy' (see dendritree --help)"},
-    "--verson": {"": "no option '--verson'; did you mean --version? (see dendritree --help)"},
+    "parms": {"1024 10": "unknown command 'parms'; did you mean 'params'? (see dendritree params --help)"},
+    "xyzzy": {"--out": "unknown command 'xyzzy' (see dendritree --help)"},
+    "--verson": {"": "unknown option '--verson'; did you mean --version? (see dendritree --help)"},
 }
 LINES = [(f"{name} {rest}".strip(), message) for name, table in MISTAKES.items() for rest, message in table.items()]
 

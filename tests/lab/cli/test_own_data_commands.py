@@ -34,8 +34,8 @@ def built(line):
 @pytest.mark.parametrize(
     ("data", "said", "answer"),
     [
-        (("houses.csv", "--target", "price"), "houses.csv: a quantity; 72 examples to train on", "An RMSE of"),
-        (("mine.npz",), "mine.npz: 3 classes (left, middle, right); 36 examples to train on", "An accuracy of"),
+        (("houses.csv", "--target", "price"), "houses.csv: a quantity; 72 training, ", "An RMSE of"),
+        (("mine.npz",), "mine.npz: 3 classes (left, middle, right); 36 training, ", "An accuracy of"),
     ],
 )
 def test_a_comparison_of_ones_own_data_ends_in_an_answer(call, data, said, answer):

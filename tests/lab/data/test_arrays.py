@@ -46,7 +46,7 @@ def test_pixels_in_bytes_become_0_to_1_and_columns_stay_as_they_are(dtype, full)
         (np.zeros(5), ShapeError, r"\(5,\)"),
         (np.zeros((0, 3)), ShapeError, r"\(0, 3\)"),
         (np.zeros((2, 5, 5, 5)), ShapeError, r"\(5, 5, 5\)"),
-        (np.array([[1.0], [np.nan], [np.inf]]), OptionError, r"example 1 .* \(2 of 3 have\)"),
+        (np.array([[1.0], [np.nan], [np.inf]]), OptionError, r"example 1 .* \(2 of 3 examples do\)"),
         (np.array([[1e300], [0.0]]), OptionError, "beyond float32"),
     ],
 )
@@ -109,7 +109,7 @@ def test_an_npz_file_is_cut_by_its_seed_and_every_part_has_every_class(tmp_path)
     assert [len(part) for part in split.parts] == [36, 12, 12]
     assert all(part.y.unique().tolist() == [0, 1, 2, 3] for part in split.parts)
     assert (split.name, split.image_shape, split.classes) == ("mine.npz", (1, 8, 8), ("0", "1", "2", "3"))
-    assert split.notes == ("36 examples to train on, 12 for validation and 12 for the test, cut at random with seed 0",)
+    assert split.notes == ("36 training, 12 validation and 12 test examples, split at random with seed 0",)
     assert all(torch.equal(a.x, b.x) for a, b in zip(split.parts, again.parts, strict=True))
     assert not torch.equal(split.test.x, other.test.x)
     rows = torch.cat([part.x for part in split.parts])
@@ -125,7 +125,7 @@ def test_given_parts_and_names_are_kept(tmp_path):
     assert torch.equal(split.test.x, torch.from_numpy(test_x.reshape(10, 64).astype(np.float32) / np.float32(255)))
     assert split.test.y.tolist() == test_y.tolist()
     assert split.classes == ("left", "right")
-    assert split.notes[0].endswith("the test examples are those given, the others were cut at random with seed 0")
+    assert split.notes[0].endswith("the test examples are as given, the others were split at random with seed 0")
 
 
 def test_npy_files_side_by_side(tmp_path):
@@ -137,7 +137,7 @@ def test_npy_files_side_by_side(tmp_path):
     assert [len(part) for part in by_file.parts] == [24, 8, 8]
     assert torch.equal(by_file.train.x, by_folder.train.x)
     np.save(tmp_path / "x_test.npy", x[:6])
-    with pytest.raises(FormatError, match=r"x\.npy lacks y of test, it has x, x_test, y$"):
+    with pytest.raises(FormatError, match=r"x\.npy lacks y of test; it has x, x_test, y$"):
         load_dataset(tmp_path / "x.npy")
     np.save(tmp_path / "y_test.npy", y[:6])
     assert len(load_dataset(tmp_path / "x.npy").test) == 6
@@ -160,9 +160,9 @@ NAMES, THREE = ("x", "y", "x_test", "y_test"), np.arange(9) % 3
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"a": np.zeros(3), "y": np.zeros(3)}, r"named x and y, .*: bad\.npz lacks x of train, it has a, y$"),
-        ({"pixels": np.zeros(3)}, "lacks x and y, it has pixels"),
-        ({"x": np.zeros((4, 2)), "y": np.zeros(3)}, r"one y for each x: got x \(4, 2\), y \(3,\)"),
+        ({"a": np.zeros(3), "y": np.zeros(3)}, r"named x and y, .*: bad\.npz lacks x of train; it has a, y$"),
+        ({"pixels": np.zeros(3)}, "lacks x and y; it has pixels"),
+        ({"x": np.zeros((4, 2)), "y": np.zeros(3)}, r"one y per x: got x \(4, 2\), y \(3,\)"),
         (dict(zip(NAMES, (np.zeros((9, 4, 4)), THREE, np.zeros((3, 5, 5)), THREE[:3]), strict=True)), "one shape"),
         (dict(zip(NAMES, (np.eye(9, 4), THREE // 2, np.zeros((3, 4)), THREE[:3]), strict=True)), "'2' has 0"),
         ({"x": np.zeros((4, 2)), "y": np.zeros(4), "image_shape": (2,)}, "image_shape must be channels, height and w"),

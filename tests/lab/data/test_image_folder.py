@@ -15,7 +15,7 @@ def test_gray_images_of_one_size_keep_it_and_every_pixel(tmp_path):
     split = load_dataset(write_images(tmp_path / "pets", x, y, ("cat", "dog")))
     assert (split.name, split.image_shape, split.classes) == ("pets", (1, 8, 6), ("cat", "dog"))
     assert split.notes == (
-        "24 examples to train on, 8 for validation and 8 for the test, cut at random with seed 0",
+        "24 training, 8 validation and 8 test examples, split at random with seed 0",
         "images of 8 x 6 pixels, gray",
     )
     expected = x.reshape(40, -1).astype(np.float32) / np.float32(255)

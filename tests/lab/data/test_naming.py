@@ -77,7 +77,7 @@ def test_tables_become_columns_and_a_target(tmp_path, form, target):
     assert split.classes == (() if target == "price" else ("no", "yes"))
     assert sum(map(len, split.parts)) == 120
     assert split.image_shape is None
-    assert "cut at random with seed 0" in split.notes[0]
+    assert "split at random with seed 0" in split.notes[0]
 
 
 def test_columns_are_learned_from_the_training_rows():

@@ -37,7 +37,7 @@ def test_what_a_tuned_model_read_is_known_without_being_asked(tuned):
     assert exhibit.pixels.scaling == split.scaled().scaling
     assert exhibit.pixels.image_shape == (1, 8, 8)
     assert {sample.label for sample in exhibit.samples} == {"cat", "dog"}
-    assert exhibit.notes == ["Examples: pets. 100.0% of 12 test examples are recognized."]
+    assert exhibit.notes == ["Examples: pets. Accuracy 100.0% on 12 test examples."]
     assert "normalized with mean" in exhibit.pixels.describe()
 
 
@@ -63,7 +63,7 @@ def test_data_that_is_gone_leaves_its_names_and_its_scaling(tuned, tmp_path):
     exhibit = open_gallery(tmp_path)[0]
     assert (exhibit.class_names, list(exhibit.samples)) == (["cat", "dog"], [])
     assert exhibit.pixels.scaling is not None
-    assert exhibit.notes[0].startswith("No samples of its data: there is no ")
+    assert exhibit.notes[0].startswith("No samples: there is no ")
     (tmp_path / INPUTS_FILE).write_text("{}", encoding="utf-8")
     with pytest.raises(FormatError, match="dendritree tune"):
         open_gallery(tmp_path)[0]

@@ -68,6 +68,8 @@ def test_difference_names_the_first_difference_with_both_values(one, other, diff
     [
         (Forest.grow([16, 8]), "1 tree of 128 synapses, 8 + 1 dendrites"),
         (Forest.grow(32, fan_in=1024, neurons=10), "10 trees of 1,024 synapses, 32 + 1 dendrites"),
+        (Forest.nested([3]), "1 tree of 3 synapses, 1 dendrite"),
+        (Forest.nested([1]), "1 tree of 1 synapse, 1 dendrite"),
         (Forest.join([GROWN, Forest.nested([3])]), "2 unequal trees of 7 synapses, 3 + 1 dendrites"),
         (
             Forest.join([Forest.nested([[1], [1], [1]]), Forest.nested([[3]])]),

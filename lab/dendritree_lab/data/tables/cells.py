@@ -1,4 +1,4 @@
-"""What a cell of a table means: a number, a day, or nothing. A function of its text and of the column's schema only."""
+"""What a cell of a table means, given its text and the column's schema: a number, a day, or nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 ORDERS = ("year first", "day first", "month first")
 MISSING = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL"})
-"""Missing in a column of any type, as is an empty cell."""
+"""Texts of missing cells in a column of any type; empty cells are missing too."""
 MISSING_NUMBERS = frozenset({
     "?", "na", "n/a", "n.a.", "n. a.", "n.v.", "#n/a", "<na>", "nan", "null", "nil", "none", "-", "--", "---",
     "\u2013", "\u2014",
@@ -19,7 +19,7 @@ MISSING_NUMBERS = frozenset({
 })  # fmt: skip
 """Words for a missing number or date, in lower case."""
 SPACES = " \u00a0\u2009\u202f'\u2019"
-"""Marks between thousands that are never anything else."""
+"""Thousands separators that have no other meaning in numbers."""
 LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86_400.0  # seconds
@@ -45,7 +45,7 @@ def _number(decimal: str, thousands: str) -> re.Pattern[str]:
 
 
 def number_of(text: str, decimal: str = ".", thousands: str = ",") -> float:
-    """The number that a text is, NaN if it is none. Thousands may also be separated by spaces and apostrophes.
+    """The number that a text denotes, or NaN. Spaces and apostrophes may also separate thousands.
 
     >>> number_of("1,234.5"), number_of("1.234,5", decimal=",", thousands="."), number_of("0,138"), number_of("1_000")
     (1234.5, 1234.5, nan, nan)
@@ -62,7 +62,7 @@ def number_of(text: str, decimal: str = ".", thousands: str = ",") -> float:
 
 
 def days_of(text: str, order: str) -> float:
-    """Days since 1970 of a date with or without a time, NaN if the text is none.
+    """Days since 1970 for a date with or without a time; NaN if the text is not a date.
 
     Infinity for dates that mean "never", in the years 1 and 9999. A time with a zone is converted to UTC.
 
@@ -102,7 +102,7 @@ def _seconds(part: dict[str, Any]) -> float:
 
 
 def as_text(cells: Any, decimal: str = ".") -> Any:
-    """Cells as strings without surrounding spaces; empty and missing ones are None. 7.0 is "7", in any column.
+    """Cells as strings without surrounding spaces; empty and missing ones are None. 7.0 is "7" in any column.
 
     Args:
         cells: a column.

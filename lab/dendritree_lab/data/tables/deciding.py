@@ -1,4 +1,4 @@
-"""Deciding the schema of a table from its cells, once, and saying aloud what could have been read otherwise."""
+"""Decide the schema of a table from its cells, once, and report what could be read differently."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .reading import TableFile, check_column, check_table, first_few, read_file
 from .schema import TYPES, ColumnSchema, TableSchema, check_overrides, thousands_of
 
 SHARE = 0.95
-"""Share of numbers, or of dates of one order, from which text has that type; its other cells are missing."""
+"""Minimum share of numbers, or of dates of one order, for a text column of that type; other cells are missing."""
 MARKS = {".": ",", ",": "."}
-"""Decimal marks, and the usual mark between thousands beside each."""
+"""Decimal marks, each with its usual thousands separator."""
 MANY = 0.5
-"""Share of numbers from which a column of categories is worth a remark."""
+"""Minimum share of numbers for a remark on a column of categories."""
 
 
 def decide_schema(
@@ -37,9 +37,9 @@ def decide_schema(
 
     Args:
         frame: the table, with cells of text as in a file, or with the types of Parquet and pandas.
-        types: types of columns that are given, not decided: `number`, `category`, `date` or `ignore`.
-        schema: entries of a schema that are given, not decided, as in its JSON.
-        separator, encoding: of the file.
+        types: column types to use instead of deciding them: `number`, `category`, `date` or `ignore`.
+        schema: schema entries to use instead of deciding them, as in its JSON.
+        separator, encoding: separator and encoding of the file.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"zip": ["00501", "10001"], "area": ["1,5", "1.234,0"], "sold": ["25.10.2025", "-"]})
@@ -151,7 +151,7 @@ def _typed(cells: Any) -> str | None:
     from pandas.api import types
 
     if types.is_complex_dtype(cells):
-        raise OptionError(f"numbers must be real: column {cells.name!r} holds complex numbers; give their parts")
+        raise OptionError(f"numbers must be real: column {cells.name!r} holds complex numbers; split it in two")
     if types.is_bool_dtype(cells) or isinstance(cells.dtype, pandas.CategoricalDtype):
         return "category"
     if types.is_numeric_dtype(cells):
@@ -167,7 +167,7 @@ def _typed(cells: Any) -> str | None:
 
 
 def _decimal(columns: Any, separator: str | None) -> str:
-    """The decimal mark that most columns show; without any, a point, but a comma beside semicolons with `1,234`."""
+    """The decimal mark of most columns; by default a point, or a comma if semicolons separate cells like `1,234`."""
     votes = Counter(mark for each in columns if (mark := each.evidence()))
     if votes["."] != votes[","]:
         return "." if votes["."] > votes[","] else ","
@@ -232,13 +232,13 @@ def _missing(texts: _Texts, read: list[str]) -> tuple[str, ...]:
 
 
 def _missing_notes(texts: _Texts, read: list[str]) -> Iterator[str]:
-    """A remark on cells of numbers or dates that are none."""
+    """A remark on the other cells in a column of numbers or dates."""
     known = set(read)
     words = [text for text in texts.counts if text not in known]
     if words:
         count = texts.rows(words)
         shown = first_few([f"{text!r:.40}" for text in sorted(words, key=lambda text: -texts.counts[text])], 3)
-        yield f"{count:,} {'cell is' if count == 1 else 'cells are'} taken as missing ({shown})"
+        yield f"{count:,} {'cell is' if count == 1 else 'cells are'} treated as missing ({shown})"
 
 
 def _number_notes(texts: _Texts, read: list[str], decimal: str, schema: TableSchema) -> Iterator[str]:
@@ -254,7 +254,7 @@ def _number_notes(texts: _Texts, read: list[str], decimal: str, schema: TableSch
         )
         yield (
             f"{text!r} is read as {value:.10g}, with decimal {'point' if decimal == '.' else 'comma'}; it could be "
-            f'{second:.10g}: "decimal": "{other}" in a schema reads it so'
+            f'{second:.10g}: to change this, set "decimal": "{other}" in a schema'
         )
     yield from _missing_notes(texts, read)
 
@@ -265,18 +265,18 @@ def _date_notes(dates: list[str], both: bool, order: str) -> Iterator[str]:
         days = (str(np.datetime64(int(days_of(dates[0], each)), "D")) for each in (order, second))
         yield (
             f"{dates[0]!r} is read as {next(days)}, {order}; it could be {next(days)}: "
-            + f'"order": "{second}" in a schema reads it so'
+            + f'to change this, set "order": "{second}" in a schema'
         )
 
 
 def _category_notes(texts: _Texts, read: list[str], zeros: str | None, total: int) -> Iterator[str]:
     count = texts.rows(read)
     if zeros is not None and count >= SHARE * total:
-        yield f"numbers with leading zeros, such as {zeros!r:.40}, are categories; type number reads numbers"
+        yield f"numbers with leading zeros, such as {zeros!r:.40}, are read as categories unless type is number"
     elif total and count >= MANY * total:
         known = set(read)
         others = first_few([f"{text!r:.40}" for text in texts.counts if text not in known], 3)
-        yield f"{count:,} of {total:,} cells are numbers, but not {others}: categories; type number reads numbers"
+        yield f"{count:,} of {total:,} cells are numbers, but not {others}: read as categories unless type is number"
     mixed = {text for order in ORDERS for text in texts.days(order)}
     if total and texts.rows(mixed) >= SHARE * total:
-        yield "dates of different orders: read as categories; type date with an order reads those of that order"
+        yield "dates of different orders are read as categories unless type is date, with an order"

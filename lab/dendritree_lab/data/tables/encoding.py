@@ -21,7 +21,7 @@ KINDS = ("number", "category", "date")
 MOST_CATEGORIES = 30
 """Maximum number of categories with their own input; rarer ones share one."""
 UNIQUE_SHARE, UNIQUE_LEAST = 0.9, 20
-"""Limits from which a column of strings counts as unique per row, and so says nothing about other rows."""
+"""Limits above which strings count as unique per row, and so are useless for other rows."""
 MOST, MOST_DAYS = sys.float_info.max, 2_932_896.0
 """Limits of numbers, and of dates in days since 1970: the end of the year 9999."""
 
@@ -141,15 +141,15 @@ class EncodedTable:
 
     x: Array
     unknown: dict[str, dict[str, int]]
-    """For each column, its unknown cells and how often they occur: unseen categories, strings instead of numbers."""
+    """For each column, the counts of its unknown cells: unseen categories, or strings instead of numbers."""
 
-    def notices(self, what: str = "what the model has not seen") -> Iterator[str]:
-        """A sentence for each column with unknown cells, which are called `what`."""
+    def notices(self, what: str = "unknown to the model") -> Iterator[str]:
+        """A sentence for each column with unknown cells, described by `what`."""
         for name, counts in self.unknown.items():
             rows = sum(counts.values())
-            holds = "row holds" if rows == 1 else "rows hold"
+            cells = "value" if rows == 1 else "values"
             shown = first_few([f"{cell!r:.40}" for cell in sorted(counts, key=lambda cell: -counts[cell])], 3)
-            yield f"column {name!r}: {rows:,} {holds} {what}, taken as missing ({shown})"
+            yield f"column {name!r}: {rows:,} {cells} {what}, treated as missing ({shown})"
 
 
 @dataclass(frozen=True)
@@ -226,9 +226,9 @@ class TableEncoding:
             raise FormatError(f"the columns of a table must have the fields of this version: {error!r:.200}") from None
         names = [column.name for column in columns]
         if not names or len(set(names)) < len(names):
-            raise FormatError(f"the columns of a table must have different names, at least one: got {names!r:.80}")
+            raise FormatError(f"the columns of a table must be one or more, with different names: got {names!r:.80}")
         if wrong := [
             each.name for each in columns if getattr(schema.columns.get(each.name), "type", None) != each.kind
         ]:
-            raise FormatError(f"columns of a model must have the types of its schema: {wrong[0]!r:.60} has not")
+            raise FormatError(f"columns of a model must have the types of its schema: {wrong[0]!r:.60} does not")
         return cls(schema, columns, left_out)

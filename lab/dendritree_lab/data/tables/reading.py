@@ -1,4 +1,4 @@
-"""Tables from files, CSV with any common separator or Parquet: the cells as they are, and how the file is written."""
+"""Tables from CSV files with any common separator, or Parquet: the cells as stored, and the format of the file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TableFile:
     """A table in a file."""
 
     frame: Any
-    """Its cells: those of a text file are the texts they are."""
+    """Its cells; those of a text file are strings."""
     separator: str | None = None
     """None for Parquet."""
     encoding: str = "utf-8"
@@ -46,7 +46,7 @@ class TableFile:
     """Whether the file begins with a line like `sep=;`, as Excel's do."""
 
     def to_bytes(self, frame: Any, *, decimal: str = ".") -> bytes:
-        """Another table, written like this one; numbers get the decimal mark."""
+        """Another table in the format of this one, with a decimal mark."""
         separator = self.separator or ","
         text = frame.to_csv(index=False, sep=separator, decimal=decimal, lineterminator=self.newline, na_rep="")
         first = f"sep={separator}{self.newline}" if self.announced else ""
@@ -58,8 +58,8 @@ def read_file(path: str | os.PathLike[str], *, separator: str | None = None, enc
 
     Args:
         path: the file.
-        separator: of the cells in a line; found if it is not given.
-        encoding: of the text; found if it is not given.
+        separator: separator of the cells in a line; detected by default.
+        encoding: encoding of the text; detected by default.
     """
     import pandas
 
@@ -91,7 +91,7 @@ def read_file(path: str | os.PathLike[str], *, separator: str | None = None, enc
 
 
 def read_like(path: str | os.PathLike[str], schema: TableSchema, needed: Sequence[str]) -> TableFile:
-    """The cells of another file of a table, read by its schema; raises if a needed column is not there."""
+    """The cells of another file of a table, read by its schema; raises if a needed column is missing."""
 
     def has_all(file: TableFile) -> bool:
         return set(needed) <= set(check_table(file.frame).columns)
@@ -132,7 +132,7 @@ def _read_text(content: bytes, separator: str | None, encoding: str | None) -> T
     options = {"sep": separator, "dtype": str, "keep_default_na": False, "na_values": [""], "skipinitialspace": True}
     names = pandas.read_csv(io.StringIO(text), header=None, nrows=1, **options).iloc[0].dropna().str.strip()
     names = names[names != ""]
-    if names.duplicated().any():  # pandas would change it
+    if names.duplicated().any():  # pandas would rename it
         raise FormatError(f"columns must have different names: {names[names.duplicated()].iloc[0]!r} occurs twice")
     with warnings.catch_warnings():
         warnings.simplefilter("error", pandas.errors.ParserWarning)

@@ -1,7 +1,7 @@
 """The schema of a table, decided once from the training table: how its file is written and what its cells mean.
 
-Everything that reads the table later, prediction above all, reads it by the schema: a cell has the same value in any
-company. `deciding.py` decides it; this file has what it says, its JSON, and the reading of cells.
+Everything that reads the table later, such as prediction, uses the schema, so the value of a cell does not depend on
+other cells. `deciding.py` decides the schema; this file defines it, its JSON, and how it reads cells.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .cells import DAY, ORDERS, as_text, days_of, number_of
 TYPES = ("number", "category", "date", "ignore")
 LAST_YEAR = np.datetime64("9999-01-01", "ms")
 FIRST_YEAR = np.datetime64("0002-01-01", "ms")
-"""Dates from here on, and before, mean "never" and are missing."""
+"""Dates from LAST_YEAR on, or before FIRST_YEAR, mean "never" and are missing."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ColumnSchema:
     decimal: str | None = None
     """The decimal mark of numbers, if it is not the table's."""
     order: str | None = None
-    """Of a date: `year first`, `day first` or `month first`."""
+    """Order of a date: `year first`, `day first` or `month first`."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What the user should know about the decision; not stored."""
 
@@ -54,15 +54,15 @@ class ColumnSchema:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """How a table is written, and the type of each of its columns."""
+    """The format of a table, and the type of each of its columns."""
 
     columns: dict[str, ColumnSchema]
     separator: str | None = None
-    """Of the cells in a line; None for a table that was not a text file: it is then found in each file."""
+    """Separator of the cells in a line; None if the table was not a text file: it is then detected in each file."""
     encoding: str | None = None
     decimal: str = "."
     thousands: str = ","
-    """The mark between thousands; spaces and apostrophes are also read as such."""
+    """The thousands separator; spaces and apostrophes are also accepted."""
 
     def __post_init__(self) -> None:
         check_one_of("decimal", self.decimal, (".", ","))
@@ -85,8 +85,8 @@ class TableSchema:
     def read(self, frame: Any, names: Any = None) -> tuple[Any, dict[str, dict[str, int]]]:
         """The cells of a table by this schema, and counts of the texts that it cannot read, which are missing.
 
-        Numbers are float64, categories a pandas categorical, dates datetime64; the cells of the result are read as
-        themselves. Columns that the schema does not have, or ignores, are left out.
+        Numbers are float64, categories a pandas categorical, dates datetime64; reading the
+        result again does not change it. Columns that the schema does not have, or ignores, are left out.
 
         Args:
             frame: a table with text cells, or with those of Parquet and pandas.
@@ -170,7 +170,7 @@ class TableSchema:
 
 
 def thousands_of(decimal: str, schema: TableSchema) -> str:
-    """The mark between thousands beside a decimal mark, which may be that of a single column."""
+    """The thousands separator for a decimal mark, which may be that of a single column."""
     return schema.thousands if decimal == schema.decimal else "," if decimal == "." else "."
 
 
@@ -186,7 +186,7 @@ def check_encoding(name: str) -> str:
 
 
 def check_overrides(values: Any) -> dict[str, Any]:
-    """Entries of a schema that a user gives, each optional; unknown ones are rejected."""
+    """The entries of a schema that a user specifies, each optional; unknown ones are rejected."""
     tables, columns = (
         ("separator", "encoding", "decimal", "thousands", "columns"),
         ("type", "missing", "decimal", "order"),
@@ -196,19 +196,19 @@ def check_overrides(values: Any) -> dict[str, Any]:
     given = values.get("columns", {})
     if not isinstance(given, Mapping) or not all(isinstance(each, Mapping) for each in given.values()):
         raise OptionError(
-            f'columns of a schema must be an object per column, such as {{"type": "category"}}: got {given!r:.80}'
+            f'columns of a schema must be objects, one per column, such as {{"type": "category"}}: got {given!r:.80}'
         )
     for known, names in ((tables, [values]), (columns, given.values())):
         for name in (name for each in names for name in each):
             if name not in known:
                 near = nearest(name, known)
-                hint = f"; did you mean {near!r}?" if near else f"; it may have {', '.join(known)}"
+                hint = f"; did you mean {near!r}?" if near else f"; known are {', '.join(known)}"
                 raise OptionError(f"a schema must have only known entries: got {name!r:.60}{hint}")
     return dict(values)
 
 
 def read_overrides(path: str | os.PathLike[str] | None) -> dict[str, Any]:
-    """The entries of a schema in a JSON file, any of which may be absent; of no file, none."""
+    """The entries of a schema in a JSON file, each optional; empty without a file."""
     if path is None:
         return {}
     try:

@@ -143,7 +143,7 @@ def _labels(present: Any) -> NDArray[Any]:
 
 
 def split_table(frame: Any, target: Any, *, seed: int = 0, name: str = "") -> DataSplit:
-    """The rows of a data frame that have a target, with a fifth for validation and a fifth for the test.
+    """The rows of a data frame that have a target, with a fifth each for validation and test.
 
     Args:
         frame: the table.
@@ -178,7 +178,7 @@ def split_table(frame: Any, target: Any, *, seed: int = 0, name: str = "") -> Da
         for part, rows in zip(encoded, parts, strict=True)
     ]
     left_out = (f"column {column!r} {why}: left out" for column, why in encoding.left_out)
-    unknown = (notice for part in encoded for notice in part.notices("what is not in the training rows"))
+    unknown = (notice for part in encoded for notice in part.notices("not in the training rows"))
     sizes = describe_parts([len(part) for part in examples], ("val", "test"), seed)
     return DataSplit(
         *examples,

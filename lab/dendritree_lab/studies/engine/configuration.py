@@ -1,4 +1,4 @@
-"""A configuration: a model and how it is trained, and its training, the same for every study that searches."""
+"""A configuration is a model and its training settings; every study that searches trains it in the same way."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Configuration:
 
 
 UNSAID = [("output", "logits"), ("dropout", 0.0), ("norm", None)]
-"""Arguments that are the default of every model that a search may select."""
+"""Arguments that are defaults of every model that a search may select."""
 
 
 def _code(value: Any) -> str:
@@ -75,7 +75,7 @@ ONE_CYCLE: dict[str, Any] = {"optimizer": "adamw", "schedule": "one-cycle"}
 
 
 def fit_through(model: nn.Module, split: DataSplit, config: FitConfig, callbacks: Sequence[Callback] = ()) -> History:
-    """Train a model to the end. Ctrl-C raises: a study does not keep incomplete trainings."""
+    """Train a model to the end. Ctrl-C raises: a study does not keep incomplete trials."""
     history = fit(model, split, config, callbacks=callbacks)
     if history.interrupted:
         raise KeyboardInterrupt
@@ -93,8 +93,8 @@ def train(
 ) -> tuple[nn.Module, History]:
     """Train a configuration, with all randomness derived from the seed. Ctrl-C raises.
 
-    Quantities are standardized for training, and callbacks see losses of those; the model that is returned, and its
-    history, are in the units of the data.
+    Regression targets are standardized for training, and callbacks see the losses of those; the returned model and its
+    history are in the units of the data.
     """
     torch.manual_seed(seed)
     model = create_model(configuration.network, **configuration.arguments)

@@ -1,4 +1,4 @@
-"""Where results come from: versions, machine and commit. No host or user name is kept."""
+"""Where results come from: versions, machine and commit. No host or user name is recorded."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .store import RunStore
 
 def run_info(store: RunStore) -> dict[str, Any]:
     """When a run was started, its machines and its settings: the input of `machine_section`."""
-    info: dict[str, Any] = {"begun": store.created}
+    info: dict[str, Any] = {"started": store.created}
     for number, machine in enumerate(store.environments, 1):
         info[f"machine {number}"] = asdict(machine) | {"ram": f"{machine.ram / 2**30:.1f} GiB" if machine.ram else None}
     return info | {"config": store.config}
@@ -28,10 +28,10 @@ def machine_section(info: Mapping[str, Any]) -> Section:
     return Section.of(
         "machine",
         "Machine and versions",
-        "On one machine and with these versions a trial's result depends only on its seed.",
+        "On the same machine and with these versions, a trial's result depends only on its seed.",
         (
             Column("key", value=lambda row: row[2] + row[3]),
-            Column("what", "what", value=itemgetter(3)),
+            Column("what", "setting", value=itemgetter(3)),
             Column("value", "value", value=lambda row: str(row[4])),
         ),
         rows,

@@ -35,7 +35,7 @@ class Job(Protocol):
 
     @property
     def group(self) -> str:
-        """The jobs that its progress is shown with."""
+        """Name of the group of jobs whose progress is shown together."""
 
     @property
     def size(self) -> int:
@@ -48,7 +48,7 @@ Result = TypeVar("Result")
 BACKENDS = ("loky", "dask", "here")
 """Where jobs run: processes of this machine, a Dask cluster, or this process itself (for a debugger)."""
 LOSSES_IN_A_ROW = 3
-"""How many times in a row workers may die without a job being finished before we give up."""
+"""How many times in a row workers may die, with no job finished in between, before the run fails."""
 SILENCE = 10.0
 """Seconds without a response from a Dask scheduler after which it counts as lost."""
 _TORCH = threading.Lock()
@@ -132,7 +132,7 @@ class _Progress:
 
 
 class Workers:
-    """Where jobs run. A context manager, which ends the workers.
+    """Where jobs run. As a context manager, it stops the workers at the end.
 
     Args:
         backend: one of `BACKENDS`.
@@ -143,11 +143,11 @@ class Workers:
     def __init__(self, backend: str = "loky", *, count: int | None = None, address: str | None = None) -> None:
         self.backend = check_one_of("backend", backend, BACKENDS)
         if address and backend != "dask":
-            raise OptionError(f"an address is for backend 'dask': got {backend!r} and {address!r}")
+            raise OptionError(f"address requires backend 'dask': got {backend!r} and {address!r}")
         self.count = usable_cores() if count is None else check_int("workers", count)
         self.address = address
         self.cores = self.count
-        """The number of jobs that run at the same time."""
+        """Number of jobs that run at the same time."""
         self._client: Any = None
         self._executor: Executor | None = None
         self._silent_since: float | None = None
@@ -180,12 +180,12 @@ class Workers:
             self._client = self._client or distributed.Client(**options)
             self.cores = max(1, sum(self._client.nthreads().values()))
         except (OSError, ValueError) as error:
-            raise DendritreeError(f"no Dask scheduler answers at {self.address}: {error}") from None
+            raise DendritreeError(f"no Dask scheduler responds at {self.address}: {error}") from None
         executor: Executor = self._client.get_executor(retries=LOSSES_IN_A_ROW)
         return executor
 
     def check_alive(self) -> None:
-        """Raise if the Dask scheduler is gone; its futures would never finish."""
+        """Raise if the Dask scheduler is lost: its futures would never finish."""
         if self._client is None or self._client.status == "running":
             self._silent_since = None
             return

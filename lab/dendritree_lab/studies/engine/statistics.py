@@ -92,7 +92,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def expected_best(scores: Sequence[float]) -> Spread:
-    """Mean and standard deviation of the best score of a search, if it drew equally often from its scores.
+    """Mean and standard deviation of the best score of a search of the same size, estimated from its scores.
 
     Dodge et al. (2019), "Show your work": the best of n draws from n scores is at most the i-th in ascending order with
     probability (i / n)^n. The standard deviation measures the noise of the search. Scores that are not finite count as
@@ -148,7 +148,7 @@ def welch(first: Sequence[float], second: Sequence[float], luck: Sequence[Luck] 
     from scipy import stats
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # about nearly equal values
+        warnings.simplefilter("ignore")  # warnings about nearly equal values
         test = stats.ttest_ind(first, second, equal_var=False)
         low, high = test.confidence_interval(CONFIDENCE)
     return Difference(mean, float(low), float(high), float(test.pvalue), float(test.statistic), float(test.df))

@@ -67,7 +67,7 @@ CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);  -- what a study
 
 
 class RunStore:
-    """The trials of one run. Opened by `create_or_open` and `open_for_reading`; closed when used as a context manager.
+    """The trials of one run. Open it with `create_or_open` or `open_for_reading`, as a context manager that closes it.
 
     Trials are read from the file once and then kept in memory: a store that is open for reading shows one snapshot.
 
@@ -96,7 +96,7 @@ class RunStore:
         """Open the run in `folder` for writing; create it, and the folder, if necessary.
 
         A run resumes only with the config and the versions of dendritree and torch that it was started with; otherwise
-        an error states what changed, and the run stays as it is.
+        an error states what changed, and the run is left unchanged.
 
         Args:
             folder: the run folder.
@@ -188,7 +188,7 @@ class RunStore:
 
     @property
     def environments(self) -> list[Environment]:
-        """Versions and machines that the trials of this run came from; the first one started it."""
+        """Versions and machines of the trials of this run; the first one started it."""
         names = ", ".join(f'"{each.name}"' for each in fields(Environment))
         with self.reading() as connection:
             return [Environment(*row) for row in connection.execute(f"SELECT {names} FROM environment ORDER BY id")]
@@ -326,7 +326,7 @@ def _lock(folder: Path) -> FileLock:
         lock.acquire(blocking=False)
     except Timeout:
         raise DendritreeError(
-            f"another process is writing to {folder}; wait for it (after Ctrl-C a few seconds), or use another folder"
+            f"another process is writing to {folder}; wait for it (a few seconds after Ctrl-C), or use another folder"
         ) from None
     except OSError as error:
         raise DendritreeError(f"cannot write to {folder}: {error.strerror}") from None

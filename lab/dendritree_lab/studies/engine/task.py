@@ -1,4 +1,4 @@
-"""A task: what is to be learned, how it is scored, and the examples as every model gets them."""
+"""A task: what is to be learned, how it is scored, and the examples as all models receive them."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Task:
     held: DataSplit | None = field(default=None, compare=False, repr=False)
     """The user's own data, not scaled."""
     file: str = field(default="", compare=False, repr=False)
-    """Where a copy of it is, for other processes."""
+    """Path of a copy of it, for other processes."""
     origin: Inputs = field(default=Inputs(), compare=False, repr=False)
-    """What the user named."""
+    """How the user specified the data."""
 
     @classmethod
     def parse(cls, text: str) -> Task:
@@ -121,7 +121,7 @@ class Task:
             raise OptionError(f"image_shape must have {x.shape[1]} pixels in all: got {shape}")
         if y.is_floating_point():
             if y.reshape(len(y), -1).shape[1] != 1:
-                raise OptionError(f"a quantity must be one number for each example: got y {tuple(y.shape)}")
+                raise OptionError(f"a quantity must be one number per example: got y {tuple(y.shape)}")
             return cls(x.shape[1], None, shape)
         low, high = int(y.min()), int(max(part.y.max() for part in parts))
         if y.dim() != 1 or low < 0 or high < 1:
@@ -229,7 +229,7 @@ class Task:
         return self.dataset in DATASETS and not self.digest and DATASETS[self.dataset].flips
 
     def load(self, data_dir: str | None = None) -> DataSplit:
-        """The examples, scaled: gray pixels of built-in data as in the paper, all else by the training examples."""
+        """The examples, scaled: gray pixels of built-in data as in the paper, all else by the training part."""
         return self.held.scaled() if self.held is not None else _load(self, data_dir)
 
 

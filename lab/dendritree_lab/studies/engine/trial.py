@@ -19,15 +19,15 @@ from dendritree.training import History
 CURVES = ("train_loss", "val_loss", "train_acc", "val_acc")
 """The curves of a trial, one number per epoch each."""
 SEARCH, TEST, MORE, FINAL = "search", "test", "more", "final"
-"""Phases of a study that searches: a candidate, or the best configuration on the test set with a fresh seed; of `tune`
-also more candidates, and a finalist, whose weights are kept."""
+"""Phases of a search: a candidate; the best configuration with a fresh seed, evaluated on the test set; and in `tune`,
+further candidates, and a finalist, whose weights are kept."""
 
 Value = str | int | float
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trained model: what it was, what happened, what it cost."""
+    """One trained model: its configuration, its curves and scores, and its cost."""
 
     study: str
     """The study it belongs to, such as `paper` or `fair`."""

@@ -1,4 +1,4 @@
-"""The practical result of a comparison: at which sizes the families score equally, what to use, and how to build it."""
+"""The practical result of a comparison: the sizes at which families score equally, and which model to use."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class Answer:
         metric, use, best = self.task.metric, self.use, self.best
         seeds = f" over {len(use.scores)} seeds" if self.certain else ""
         text = (
-            f"On {self.task.title} use {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}{seeds}"
+            f"On {self.task.title}, use {_name(use)} with {use.parameters:,} parameters: {metric} {_score(use)}{seeds}"
         )
         if not self.certain:
-            yield f"{text}, the best with one seed each, which is not enough to say that others are worse."
+            yield f"{text}, the best of models with one seed each, which are too few to tell them apart."
         elif use is best:
             yield f"{text}; no smaller model is as good."
         else:
-            other = f"{_name(best)} with {best.parameters:,}, {_score(best)}"
-            yield f"{text}. The best, {other}, is ahead by no more than one standard error."
+            other = f"{_name(best)} with {best.parameters:,} parameters and {_score(best)}"
+            yield f"{text}. The best, {other}, is ahead by at most one standard error."
         if self.score is not None:
             fewer = {"<": " or fewer"}
             first, *others = [
@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The line that builds the model to use."""
+        """The line of code that builds the model to use."""
         return f"model = {self.use.configuration.code}"
 
 
@@ -117,7 +117,7 @@ def _answer(comparison: Comparison, task: Task) -> Answer | None:
 def _within_one_error(best: CellResult, other: CellResult) -> bool:
     """Whether two mean scores differ by no more than one standard error of their difference.
 
-    A significance test would take "not significantly different" for "equally good", which two seeds always are.
+    A significance test would take "not significantly different" for "equally good", as nearly all pairs with two seeds.
     """
     error = math.sqrt(sum(result.spread.sd**2 / len(result.scores) for result in (best, other)))
     return abs(best.spread.mean - other.spread.mean) <= error

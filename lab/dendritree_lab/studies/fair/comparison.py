@@ -30,7 +30,7 @@ def compare(
     hours: float | None = None,
     observer: Observer = silent,
 ) -> bool:
-    """Run what `folder` lacks of a plan; return whether the plan is now complete.
+    """Run the trials of a plan that `folder` lacks; return whether the plan is now complete.
 
     After an interruption, a crash or a time limit, the same call resumes.
 
@@ -80,7 +80,7 @@ def check_data(store: RunStore, plan: ComparisonPlan) -> None:
 
 
 def _missing(store: RunStore, plan: ComparisonPlan, cells: list[ComparisonCell]) -> list[FairJob]:
-    """The trials that are known so far and not in the store: searches first."""
+    """The trials known so far that are not in the store: searches first."""
     jobs = [job for cell in cells for job in plan.searches(cell) if job not in store]
     if not jobs:
         trials = store.trials(task=cells[0].task.name, budget=cells[0].budget)

@@ -18,7 +18,7 @@ from dendritree.models.sizing import parse_count
 from ...data.naming import is_table
 from ..engine.configuration import Configuration
 from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
-from ..engine.trial import SEARCH, TEST, Trial, Value, seed_of
+from ..engine.trial import FINAL, MORE, SEARCH, TEST, Trial, Value, seed_of
 from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, ON_IMAGES, OURS, small_budget
 
 BUDGETS = {
@@ -31,8 +31,10 @@ BUDGETS = {
     "california-housing": "1k 2k 4k 8k",
 }
 """The data sets of the comparison, in display order, and the default parameter budgets of each."""
+STEPS = {MORE: "further search", FINAL: "finalists"}
+"""Names of phases in the progress of a run, if they differ."""
 LARGER_DENSE = (72_000, 144_000)
-"""Additional budgets of dense MLPs on image tasks: how large must one be to match a tree?"""
+"""Additional budgets of dense MLPs on image tasks: how large must an MLP be to match trees?"""
 
 
 def default_budgets(task: Task) -> list[int]:
@@ -98,9 +100,9 @@ class FairJob:
 
     @property
     def group(self) -> str:
-        """The jobs that its progress is shown with."""
-        budget = f"{self.cell.budget:,} parameters" if self.cell.budget else "one size"
-        return f"{self.cell.task.name}, {budget}, {self.phase}"
+        """Name of the group of jobs whose progress is shown together."""
+        budget = f"{self.cell.budget:,} parameters" if self.cell.budget else "fixed size"
+        return f"{self.cell.task.name}, {budget}, {STEPS.get(self.phase, self.phase)}"
 
     @property
     def seed(self) -> int:
@@ -145,7 +147,7 @@ class ComparisonPlan:
             budgets: parameters, such as 9000 or `9k`; by default those of each data set.
             families: names in `FAMILIES`; by default trees and their controls, and deep networks and CNNs on images.
             target: the column of tables to predict.
-            image: (channels, height, width) to resize images of folders to, or of rows of numbers that are images.
+            image: (channels, height, width) to resize images of folders to, or of images stored as rows of numbers.
             options: `trials`, `seeds`, `steps` and `test_steps` of the plan.
 
         >>> [(cell.family, cell.budget) for cell in ComparisonPlan.make(["digits"], budgets=["2k"]).cells]
@@ -166,7 +168,7 @@ class ComparisonPlan:
             sized = [family for family in ("dense", "sparse", "tree", *list(FAMILIES)[len(OURS) :]) if family in chosen]
             if task.image_shape is None and (sharing := [family for family in FOR_IMAGES if family in chosen]):
                 raise OptionError(
-                    f"families that share weights between places need images: {task.name} has none for {sharing[0]!r}"
+                    f"families that share weights between places need images: got {sharing[0]!r}, {task.name} has none"
                 )
             sizes = asked or default_budgets(task)
             cells += [ComparisonCell(task, 0, "linear")] * ("linear" in chosen)
@@ -179,8 +181,8 @@ class ComparisonPlan:
         return cls(tuple(cells), **options)
 
     def as_config(self) -> dict[str, Any]:
-        """Everything that determines the result of a configuration, as JSON values; without cells, which may be added
-        later, and configurations, which trials store."""
+        """Everything that determines the result of a configuration, as JSON values, except for cells, which may be
+        added later, and configurations, which trials store."""
         return {
             "comparison": 1,
             "trials": self.trials,
@@ -210,7 +212,7 @@ class ComparisonPlan:
         return list(groups.values())
 
     def searches(self, cell: ComparisonCell) -> Iterator[FairJob]:
-        """The trials by which a cell's model is chosen."""
+        """The trials that select a cell's configuration."""
         for index in range(self.trials):
             yield FairJob(SEARCH, cell, index, draw_configuration(cell, index), self.steps)
 

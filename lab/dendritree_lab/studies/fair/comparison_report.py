@@ -41,9 +41,9 @@ from .families import FAMILIES
 if TYPE_CHECKING:
     from rich.console import Console
 
-TITLE = "Models of the same size, all tuned alike"
+TITLE = "Models of the same size, tuned the same way"
 RULE_SEEDS = 5
-"""Minimum number of models per configuration required by the rule."""
+"""Minimum number of seeds per configuration for reliable intervals."""
 FACTOR = Column("factor", "factor", "bounded")
 DIFFERENCE = Column("gain", "gain", "difference", digits=2)
 
@@ -51,7 +51,7 @@ DIFFERENCE = Column("gain", "gain", "difference", digits=2)
 def write_comparison(
     folder: str | os.PathLike[str], *, plan: ComparisonPlan | None = None
 ) -> tuple[Comparison, list[Path]]:
-    """Write the results so far of the run in `folder` to the same folder.
+    """Write the report of the run in `folder`, complete or not, to the same folder.
 
     Returns the results and their paths: `comparison.html`, `comparison.md`, and the folders `csv` and `figures`.
 
@@ -62,7 +62,7 @@ def write_comparison(
     with RunStore.open_for_reading(folder) as store:
         info, config = run_info(store), store.config
         if "comparison" not in config:
-            raise FormatError(f"{folder} holds another run, not one of `dendritree compare`")
+            raise FormatError(f"{folder} must be a run of `dendritree compare`: it holds another run")
         trials, tasks = store.trials(), tasks_in(store)
     comparison = summarize(trials, tasks)
     report = comparison_report(comparison, trials, config, info, plan=plan, tasks=tasks)
@@ -116,7 +116,7 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     At a glance
     No model has been evaluated on a test set yet.
     <BLANKLINE>
-    Models of the same size, all tuned alike
+    Models of the same size, tuned the same way
     • No model has been evaluated on a test set yet.
     """
     print_report(Report(TITLE, tuple(sentences(comparison)), (overview_section(comparison),)), console)
@@ -141,7 +141,7 @@ def facts(covered: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tupl
         "cells evaluated on the test set",
     )
     if len(names := {of.task.dataset for of in covered}) > 1:
-        begun = {of.task.dataset for of in covered if of.state != "not begun"}
+        begun = {of.task.dataset for of in covered if of.state != "not started"}
         yield f"{len(begun)} of {len(names)}", "data sets started"
     yield f"{len(trials):,}", "models trained"
     if trials:
@@ -162,7 +162,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
 
 def _partial(covered: Sequence[Coverage]) -> Iterator[str]:
     """What is missing."""
-    missing = [of for of in covered if of.state == "not begun"]
+    missing = [of for of in covered if of.state == "not started"]
     begun = [of for of in covered if of.state == "partial"]
     if not missing and not begun:
         return
@@ -199,7 +199,7 @@ def _gains(gains: Sequence[Gain], kind: str) -> Iterator[str]:
     for unit in dict.fromkeys(gain.unit for gain in gains):
         ordered = sorted((gain for gain in gains if gain.unit == unit), key=lambda gain: gain.in_units.mean)
         ranges.append(" to ".join(map(_show_gain, dict.fromkeys([ordered[0], ordered[-1]]))))
-    yield f"{text} It is {'; '.join(ranges)}. {end}".strip()
+    yield f"{text} Range: {'; '.join(ranges)}. {end}".strip()
 
 
 def _show_gain(gain: Gain) -> str:
@@ -218,14 +218,14 @@ def _factors(comparison: Comparison) -> Iterator[str]:
                 lists.append(f"{', '.join(factors)} on {task.name}")
         if lists:
             name = FAMILIES[family].name + " perceptrons" * (family == "sparse")
-            yield f"For the score of {name}, a dense MLP needs this many times their parameters: {'; '.join(lists)}."
+            yield f"To match {name}, a dense MLP needs this many times as many parameters: {'; '.join(lists)}."
 
 
 def _doubts(comparison: Comparison) -> Iterator[str]:
     fewest = min(len(result.scores) for result in comparison.cells)
     if fewest < RULE_SEEDS:
         number = "one seed" if fewest == 1 else f"{fewest} seeds"
-        yield f"Some cells have {number}, fewer than the five of the rule: their intervals and tests are unreliable."
+        yield f"Some cells have {number}, fewer than the recommended five: their intervals and tests are unreliable."
     diverged = [r for r in comparison.cells if not all(map(math.isfinite, r.scores))]
     if diverged:
         names = [f"{r.cell.name} of {r.parameters:,} on {r.cell.task.name}" for r in diverged]

@@ -69,11 +69,11 @@ def overview_section(comparison: Comparison) -> Section:
         "overview",
         "At a glance",
         "Mean test score of every family at each parameter budget; linear models have one size. Gains are in points of"
-        " accuracy, or in % of the control's RMSE, and positive where it is better, with p values of Welch's test after"
-        " Holm's correction: over a CNN, deep dendritic networks over CNNs; over linear dendrites, what the nonlinear"
-        " ones add; tree gain, trees over sparse perceptrons with the same set of wirings; wiring gain, sparse"
-        " perceptrons over dense MLPs. The factor says how many times as many parameters a dense MLP needs for the same"
-        f" score as the deep network, or the trees. {NOT_A_TREE_GAIN}",
+        " accuracy or in % of the control's RMSE; positive is better. p values are those of Welch's test after Holm's"
+        " correction. Over a CNN: the gain of deep dendritic networks over CNNs. Over linear dendrites: what nonlinear"
+        " ones add. Tree gain: trees over sparse perceptrons with the same set of wirings. Wiring gain: sparse"
+        " perceptrons over dense MLPs. The factor says how many times as many parameters a dense MLP needs to match"
+        f" the deep network, or the trees. {NOT_A_TREE_GAIN}",
         (
             Column("budget", "budget", "count"),
             Column("task"),
@@ -107,14 +107,14 @@ def answers_section(answers: Sequence[Answer]) -> Section:
         "What to use",
         "The best mean test score that all these families reach, and the parameters each needs"
         " for it (< means that its smallest model is already better); then the smallest model whose mean score is"
-        " within one standard error of the best one's. Its inputs are scaled as those of `load_dataset(...).scaled()`.",
+        " within one standard error of the best one's. Scale its inputs as in `load_dataset(...).scaled()`.",
         (
             Column("task", "data", value="task.name"),
-            Column("score", "score that all reach", "number", digits=4),
+            Column("score", "score of all", "number", digits=4),
             *(size(family) for family in IN_WORDS if any(family in answer.sizes for answer in answers)),
             Column("use", "use", value="use.cell.name"),
             Column("parameters", "its parameters", "count", value="use.parameters"),
-            Column("code", "line that builds it"),
+            Column("code", "code"),
         ),
         answers,
         empty=NOTHING,
@@ -127,7 +127,7 @@ def cells_section(comparison: Comparison) -> Section:
     return Section.of(
         "cells",
         "Scores against parameters",
-        "Mean over fresh seeds on the test set, with a band for its 95% bootstrap interval. Sizes are on a logarithmic"
+        "Mean test score over fresh seeds, with a band for its 95% bootstrap interval. Sizes are on a logarithmic"
         " scale; on the accuracy axis, halving the error is the same distance everywhere. Multiply-adds are per"
         " example. Several models were trained at once on the machine, so compare seconds with care. The expected best"
         " is the validation score that a search of as many configurations reaches on average, with its standard"
@@ -176,7 +176,7 @@ def efficiency_section(comparison: Comparison) -> Section:
         ),
         comparison.efficiencies,
         by=_by_task,
-        empty="A factor needs a dense MLP of two sizes or more, and trees or sparse perceptrons.",
+        empty="A factor needs dense MLPs of two or more sizes, and another family.",
         brief=False,
     )
 
@@ -230,7 +230,7 @@ def configurations_section(comparison: Comparison) -> Section:
     return Section.of(
         "configurations",
         "The best configurations",
-        "The best of the configurations that were tried in each cell, by its score on validation.",
+        "The configuration with the best validation score in each cell.",
         (
             FAMILY,
             TASK,
@@ -238,7 +238,7 @@ def configurations_section(comparison: Comparison) -> Section:
             Column("model", value="configuration.network"),
             Column("lr", "learning rate", "number", digits=4, value="configuration.lr"),
             Column("weight_decay", "weight decay", "number", digits=2, value="configuration.weight_decay"),
-            Column("rewired", "synapses that move", "number", digits=2, value="configuration.rewired"),
+            Column("rewired", "rewired synapses", "number", digits=2, value="configuration.rewired"),
             Column("dropout", "dropout", "number", digits=2, value="configuration.dropout"),
             *map(option, options),
         ),
@@ -282,8 +282,8 @@ class Coverage:
 
     @property
     def state(self) -> str:
-        """`whole`, `partial` or `not begun`."""
-        return "not begun" if not self.trials else "whole" if self.evaluated == self.cells else "partial"
+        """`complete`, `partial` or `not started`."""
+        return "not started" if not self.trials else "complete" if self.evaluated == self.cells else "partial"
 
 
 def coverage(
@@ -319,10 +319,10 @@ def coverage_section(tasks: Sequence[Coverage], config: Mapping[str, Any]) -> Se
     return Section.of(
         "coverage",
         "How the models were compared, and how much is complete",
-        f"A cell is a family of models at a parameter budget on a data set. In every cell {config['trials']} random"
+        f"A cell is a family of models at a parameter budget on a data set. In every cell, {config['trials']} random"
         f" configurations were tried (learning rate from {low:g} to {high:g}, dropout and the whole architecture, as"
         f" wide as the budget allows), with one optimizer and schedule, batches of {config['batch_size']}, for about"
-        f" {config['steps']:,} steps. The one that was best on validation was trained again with fresh seeds for"
+        f" {config['steps']:,} steps. The best one on validation was trained again with fresh seeds for"
         f" about {config['test_steps']:,} steps, and each of these models was evaluated on the test set once.",
         (
             Column("task", "data", value="task.title"),

@@ -31,7 +31,7 @@ ACTIVATIONS = ("relu", "relu", "leaky_relu", "tanh")
 WIDE_IMAGE = 20
 """Side of an image, in pixels, from which stacks have two stages or more."""
 SHARED_BY = (1, 9, 16, 25)
-"""How many neurons share a tied tree; squares, and 1 for a tree of every neuron's own."""
+"""How many neurons share a tied tree: squares, or 1 if every neuron has its own."""
 ATTEMPTS = 200
 
 
@@ -44,8 +44,8 @@ class Family:
     title: str
     network: str
     draw: Callable[[np.random.Generator, Task], dict[str, Any]]
-    """Draws all arguments but the sizes. Among them, `shape` is the share of each hidden layer in the width, `rewired`
-    the share of synapses that move."""
+    """Draws all arguments but the sizes. Among them, `shape` is the relative width of each hidden layer, and
+    `rewired` the fraction of synapses that move."""
     learning_rates: tuple[float, float] = LEARNING_RATES
     """The range of its learning rates, drawn uniformly on a logarithmic scale."""
 
@@ -64,8 +64,8 @@ class Family:
             if hidden is not None:
                 return Configuration(self.network, arguments | {"hidden": hidden}, lr, weight_decay, rewired)
         raise OptionError(
-            f"a budget must leave room for two neurons: {budget} parameters do not, from {task.in_features} inputs to "
-            f"{task.out_features} outputs as {self.title}; {small_budget(task):,} would"
+            f"a budget must leave room for two neurons: got {budget} parameters for {task.in_features} inputs, "
+            f"{task.out_features} outputs and {self.title}; {small_budget(task):,} would do"
         )
 
 
@@ -84,7 +84,7 @@ def small_budget(task: Task) -> int:
 
 
 def _pick(random: np.random.Generator, *options: Any) -> Any:
-    """One of the options; one given twice is twice as likely."""
+    """One of the options at random; an option given twice is twice as likely."""
     return options[int(random.integers(len(options)))]
 
 
@@ -94,7 +94,7 @@ def _common(random: np.random.Generator) -> dict[str, Any]:
 
 
 def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wiring:
-    """Random wiring, or for images, windows that hold a dendrite's synapses, tightly or with room to spare."""
+    """Random wiring; for images, windows that fit a dendrite's synapses, tightly or with room to spare."""
     if task.image_shape is None:
         return Random()
     least = math.isqrt(per_dendrite - 1) + 1
@@ -105,7 +105,7 @@ def _wiring(random: np.random.Generator, task: Task, per_dendrite: int) -> Wirin
 
 
 def _synapses(random: np.random.Generator, task: Task) -> int:
-    """Synapses of a dendrite: as many as a small patch of an image, or a few columns of a table."""
+    """Synapses per dendrite: as many as a small patch of an image, or a few columns of a table."""
     return int(
         _pick(random, 9, 16, 25, 36, 49) if task.image_shape is not None else _pick(random, 2, 3, 4, 6, 8, 12, 16)
     )
@@ -143,7 +143,7 @@ def _tied(random: np.random.Generator, task: Task) -> dict[str, Any]:
     window = min(int(_pick(random, 3, 4, 5, 6, 7)), height - 2, width - 2)
     synapses = min(_synapses(random, task), channels * window**2)
     copies, stride = int(_pick(random, 4, 9, 16, 25)), int(random.integers(1, 5))
-    shared_by = int(_pick(random, *SHARED_BY)) if _few_outputs(task) else 1  # neurons that share have own read-outs
+    shared_by = int(_pick(random, *SHARED_BY)) if _few_outputs(task) else 1  # sharing neurons have separate read-outs
     wiring, copies = Tied.fitted(_image(task), window=window, stride=stride, copies=copies, shared_by=shared_by)
     return _common(random) | {
         "shape": (1.0,),
@@ -159,8 +159,8 @@ def _tied_linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
 
 
 def _stages(stage: str) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
-    """Draw a stack of stages; the same numbers for all kinds, but for the pooling of plain convolutions. A dendritic
-    stage has trees of depth 2 or 3, a plain one one or two convolutions."""
+    """Draw a stack of stages, in the same way for all kinds, except for the pooling of plain convolutions. A dendritic
+    stage has trees of depth 2 or 3; a plain stage has one or two convolutions."""
 
     def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
         shape = _image(task)
@@ -219,7 +219,7 @@ def _linear(random: np.random.Generator, task: Task) -> dict[str, Any]:
 
 
 def _neurons(neuron: NeuronFamily) -> Callable[[np.random.Generator, Task], dict[str, Any]]:
-    """Draw one of the choices of each option of a neuron; `image_shape` and `input_range` are those of the data."""
+    """Draw a value for each option of a neuron; `image_shape` and `input_range` are those of the data."""
 
     def draw(random: np.random.Generator, task: Task) -> dict[str, Any]:
         choices = neuron.choices if task.image_shape is None else {**neuron.choices, **neuron.image_choices}
@@ -234,8 +234,8 @@ def _neurons(neuron: NeuronFamily) -> Callable[[np.random.Generator, Task], dict
 
 
 class Families(Mapping[str, Family]):
-    """Families by name: `OWN`, then registered neurons. Those of an installed package are imported
-    when they are first looked up."""
+    """Families by name: `OWN`, then registered neurons. Those of an installed package are imported on
+    first use."""
 
     def __init__(self, ours: Mapping[str, Family]) -> None:
         self._ours = dict(ours)
@@ -262,10 +262,10 @@ OWN = {
     "dense": Family("dense", "dense MLP", "dense-network", _dense),
     "linear": Family("linear", "perceptrons: one linear unit per output", "perceptrons", _linear),
     "tied": Family("tied", "trees whose dendrites share weights", "dendritic-network", _tied),
-    "tied-linear": Family("tied linear", "the same with linear dendrites", "dendritic-network", _tied_linear),
+    "tied-linear": Family("tied linear", "trees with shared linear dendrites", "dendritic-network", _tied_linear),
     "deep": Family("deep", "stages of neurons with tied dendrites", "conv-network", _stages("dendritic"), STAGE_RATES),
     "deep-linear": Family(
-        "deep linear", "the same with linear dendrites", "conv-network", _stages("linear"), STAGE_RATES
+        "deep linear", "stages of neurons with tied linear dendrites", "conv-network", _stages("linear"), STAGE_RATES
     ),
     "cnn": Family("CNN", "stages of convolutions and max-pooling", "conv-network", _stages("plain"), STAGE_RATES),
     "separable": Family("separable", "depthwise-separable stages", "conv-network", _stages("separable"), STAGE_RATES),

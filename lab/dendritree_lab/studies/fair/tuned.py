@@ -25,7 +25,7 @@ from .comparison_tables import NOT_SEARCHED, shown_option
 from .families import FAMILIES
 
 WITHOUT_DENDRITES = ("linear", "dense", "sparse", "cnn", "separable", "blueprint")
-"""Families of models that are no dendritic networks."""
+"""Families of models without dendrites."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Tuned:
     trials: tuple[Trial, ...]
     """Everything that was trained, short or long."""
     finals: tuple[Trial, ...]
-    """The models that were trained to the end, the best on validation first."""
+    """The finalists, which were trained for longer, the best on validation first."""
     model: nn.Module = field(repr=False)
     """The first of them; in evaluation mode, returns logits."""
     test_score: float
@@ -87,7 +87,7 @@ class Tuned:
         around = "" if self.interval is None else " (95% interval {:.4f} to {:.4f})".format(*self.interval)
         yield (
             f"Use {_named(self.family)} with {self.parameters:,} parameters (budget: {self.budget:,}): {self.metric} "
-            f"{self.test_score:.4f}{around} on {self.examples[1]:,} test examples, by which nothing was chosen."
+            f"{self.test_score:.4f}{around} on {self.examples[1]:,} test examples, which were not used for selection."
         )
         without = self.family in WITHOUT_DENDRITES
         others = [trial for trial in self.finals if (trial.key["family"] in WITHOUT_DENDRITES) != without]
@@ -95,13 +95,13 @@ class Tuned:
         if others:
             other = others[0]
             yield (
-                f"The best {what}, {_named(str(other.key['family']))} with {other.parameters:,}, is behind by "
-                f"{self._behind(other)}."
+                f"The best {what}, {_named(str(other.key['family']))} with {other.parameters:,} parameters, is behind "
+                f"by {self._behind(other)}."
             )
         tried = [trial for trial in self.trials if trial.key["phase"] != FINAL]
         yield (
             f"{len(tried)} configurations of {len({trial.key['family'] for trial in tried})} families were tried, "
-            f"{len(self.finals)} of them trained to the end; the best on validation is kept."
+            f"and {len(self.finals)} finalists trained for longer; the best on validation is kept."
         )
 
     def _behind(self, other: Trial) -> str:
@@ -113,7 +113,7 @@ class Tuned:
             # Two models on the same examples: the variance is at most the sum of both, so this is conservative.
             rate = (best * validated + 1) / (validated + 2)
             if abs(best - score) < 2 * math.sqrt(2 * rate * (1 - rate) / validated):
-                text += f", too little to tell from chance on {validated:,} examples"
+                text += f", too little to distinguish from chance on {validated:,} examples"
         return text
 
 
@@ -134,7 +134,7 @@ def tuning_report(result: Tuned) -> Report:
     around = "" if result.interval is None else "; 95% interval {:.4f} to {:.4f}".format(*result.interval)
     facts = (
         (f"{result.test_score:.4f}", f"{result.metric} on {result.examples[1]:,} test examples{around}"),
-        (f"{result.parameters:,}", f"parameters, of {result.budget:,}"),
+        (f"{result.parameters:,}", f"parameters (budget: {result.budget:,})"),
         (f"{len(result.trials):,}", f"models trained, {show_seconds(sum(t.seconds for t in result.trials))} in all"),
     )
     title = f"The best model within {result.budget:,} parameters on {result.task.title}"
@@ -158,10 +158,10 @@ def _columns(result: Tuned) -> tuple[Column, ...]:
 def _finalists(result: Tuned) -> Section:
     return Section.of(
         "finalists",
-        "Trained to the end",
-        "The best configuration of every family, and the next ones of all, each trained with a fresh seed for four"
-        " times as many steps as in the search. The first one is kept. Every score is that of one training, so"
-        " neighbors differ by chance.",
+        "Finalists",
+        "The best configuration of every family and the next best of all, each trained with a fresh seed for four"
+        " times as many steps as in the search. The first one is kept. Every score is that of one training run, so"
+        " small differences are due to chance.",
         _columns(result),
         result.finals,
     )
@@ -169,14 +169,14 @@ def _finalists(result: Tuned) -> Section:
 
 def _chosen(result: Tuned) -> Section:
     of = result.configuration
-    training = {"learning rate": of.lr, "weight decay": of.weight_decay, "synapses that move": of.rewired}
+    training = {"learning rate": of.lr, "weight decay": of.weight_decay, "rewired synapses": of.rewired}
     options = {name.replace("_", " "): shown_option(value) for name, value in of.arguments.items()}
     rows = [
         (name, value)
         for name, value in (options | {name: f"{value:g}" for name, value in training.items()}).items()
         if value is not None and name.replace(" ", "_") not in NOT_SEARCHED
     ]
-    return Section.of("chosen", "Its configuration", "", _pair("option", "value"), rows)
+    return Section.of("chosen", "Configuration of the model", "", _pair("option", "value"), rows)
 
 
 def _pair(first: str, second: str) -> tuple[Column, Column]:
@@ -194,7 +194,7 @@ def _families(result: Tuned) -> Section:
     return Section.of(
         "families",
         "The search",
-        "Configurations of every family, drawn and trained as by `dendritree compare`; the family that led got more.",
+        "Configurations of every family, drawn and trained as by `dendritree compare`; the leading family got more.",
         (
             Column("family", "family", value=lambda item: FAMILIES[item[0]].title),
             Column("tried", "configurations", "count", value=lambda item: len(item[1])),
@@ -208,7 +208,7 @@ def _trials(result: Tuned) -> Section:
     return Section.of(
         "trials",
         "All models",
-        "Validation figures are those of the epoch with the lowest validation loss.",
+        "Validation scores are those of the epoch with the lowest validation loss.",
         (*_columns(result), Column("phase", "phase", value=lambda trial: trial.key["phase"])),
         result.trials,
         brief=False,

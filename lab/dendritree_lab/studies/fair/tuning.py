@@ -1,4 +1,4 @@
-"""`tune`: the best model within a budget, dendritic or not: the search of `compare`, more of the best, one model."""
+"""`tune`: search as `compare` does, then further in the leading family, and save the best model within a budget."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from .tuned import Tuned
 
 MODEL_FOLDER, SEARCH_FOLDER = "model", "search"
 MORE_TRIALS = 2
-"""How many times as many configurations as of every family are then tried of the one that leads."""
+"""The leading family then gets this many times as many further configurations."""
 MORE_FINALISTS = 2
-"""How many configurations are trained to the end besides the best one of every family."""
+"""Number of finalists besides the best configuration of every family."""
 
 
 def tune(
@@ -55,20 +55,20 @@ def tune(
     data_dir: str | None = None,
     observer: Observer = silent,
 ) -> Tuned:
-    """Search for the best model within a parameter budget, among dendritic networks and the usual ones.
+    """Search for the best model within a parameter budget, among dendritic networks and standard ones.
 
-    Every family is searched as by `compare`, with the same configurations and seeds; then the family that leads gets
-    twice as many again. The best configuration of every family and the two next ones are trained for four times as
-    many steps with a fresh seed. The best of these by its validation score is saved, and tested once. After Ctrl-C or
-    a kill the same call resumes, and ends with the same model.
+    Every family is searched as by `compare`, with the same configurations and seeds; then the leading family gets twice
+    as many further ones. The best configuration of every family and the next two of all are trained with a fresh seed
+    for four times as many steps. The best of these by validation score is saved, and evaluated on the test set once.
+    After Ctrl-C or a crash, the same call resumes and ends with the same model.
 
     Args:
         data: anything that `load_dataset` accepts, or a `Task`; scaled as by `load_dataset(...).scaled()`.
-        budget: the most parameters that a model may have, such as 9000 or `"9k"`.
+        budget: maximum number of parameters, such as 9000 or `"9k"`.
         out: the folder for `model`, which `dendritree.load` opens, and `inputs.json`, for `dendritree view`.
-        trials: how many configurations are tried of every family.
+        trials: number of configurations tried per family.
         steps: approximate number of training steps of each.
-        families: names in `FAMILIES`; by default those that `compare` has for such data, without any that is too large.
+        families: names in `FAMILIES`; by default those that `compare` uses for such data and that fit the budget.
         image_shape: (channels, height, width) of inputs that are pixels, if the data does not state it. Images of a
             folder are resized to it.
         target: the column of a table to predict.
@@ -133,7 +133,7 @@ def _plan(task: Task, budget: int, families: Sequence[str], **options: Any) -> C
 
 
 def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[list[FairJob]]:
-    """The trials that a store lacks: the search of every family, more of the best one, then the final trainings."""
+    """The trials that a store lacks: the search of every family, more of the best one, then the finalists."""
     check_data(store, plan)
     plan = plan.kept_in(store.folder / DATA_FOLDER)
     for jobs in (_searches, _more, _finals):
@@ -147,7 +147,7 @@ def _searches(plan: ComparisonPlan, store: RunStore) -> list[FairJob]:
 
 
 def _more(plan: ComparisonPlan, store: RunStore) -> list[FairJob]:
-    """More configurations of the family that leads after the search; one of a single size has only its rates."""
+    """More configurations of the leading family; those of a single size are excluded: only their rates vary."""
     (task,) = plan.tasks
     searched = [trial for cell in plan.cells if cell.budget for trial in store.trials(phase=SEARCH, **cell.key)]
     if not searched:
@@ -159,7 +159,7 @@ def _more(plan: ComparisonPlan, store: RunStore) -> list[FairJob]:
 
 
 def _finals(plan: ComparisonPlan, store: RunStore) -> list[FairJob]:
-    """The best configuration of every family, and the next ones of all."""
+    """The best configuration of every family, and the next best of all."""
     task = plan.tasks[0]
     chosen: list[tuple[ComparisonCell, Trial]] = []
     rest: list[tuple[ComparisonCell, Trial]] = []
@@ -176,5 +176,5 @@ def _finals(plan: ComparisonPlan, store: RunStore) -> list[FairJob]:
 
 
 def _ordered(task: Task, trials: Sequence[Trial]) -> list[Trial]:
-    """Trials from the best to the worst on validation; of equal ones, the smaller model first."""
+    """Trials from the best to the worst on validation; among equals, the smaller model first."""
     return sorted(trials, key=lambda trial: (-task.goodness(validation_score(task, trial)), trial.parameters))

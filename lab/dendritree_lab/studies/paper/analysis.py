@@ -38,7 +38,7 @@ Measure = Literal["val_acc", "test_acc", "gap"]
 PAPER_TRIALS = 10
 """Trials per row of the paper."""
 FEWEST_TRIALS = 5
-"""Trials from which a row is said to agree with the paper's or not."""
+"""Minimum number of trials for a verdict on whether a row agrees with the paper's."""
 
 
 class Model(NamedTuple):
@@ -131,7 +131,7 @@ def values_of(trials: Iterable[PaperTrial], measure: Measure) -> list[float]:
 def best_dropout(summaries: Iterable[RowSummary]) -> dict[Model, RowSummary]:
     """For each model that was run with dropout, the row with the lowest mean validation loss, the paper's rule.
 
-    Only dropouts above 0 are candidates; of equal losses the smaller dropout wins, and NaN comes last.
+    Only dropouts above 0 are candidates; among equal losses, the smaller dropout wins; NaN comes last.
     """
 
     def loss(summary: RowSummary) -> float:

@@ -73,7 +73,7 @@ def claims(trials: Iterable[PaperTrial], matches: Matches) -> list[Verdict]:
     Holm's method over the comparisons of one claim, task and protocol. The claim **holds** if every comparison is won
     with a corrected p < 0.05, **does not hold** if at least one is lost with p < 0.05, and is **undecided**
     otherwise, also if a comparison is missing. It was **not run** if all are missing. Without a test set, best dropouts
-    are chosen on the same data they are then tested on, as in the paper: this favors dropout.
+    are selected and tested on the same data, as in the paper: this favors dropout.
 
     Plain perceptrons among the controls do not count, since the paper has none; the evidence of `beats-control`
     reports how trees compare with them, corrected as a separate family.
@@ -98,7 +98,7 @@ def claims(trials: Iterable[PaperTrial], matches: Matches) -> list[Verdict]:
 
 
 def _questions(claim: str, network: str, controls: Mapping[int, Sequence[Control]]) -> list[_Question]:
-    """The comparisons of a claim; `perceptrons` is not a claim of the paper and is reported along with another."""
+    """The comparisons of a claim; `perceptrons` is not a claim of the paper, but is reported with one."""
     trees = [(network, branching) for branching in sorted(controls)]
     if claim == "dropout":
         return [_Question((tree, "best"), (tree, "none")) for tree in trees]

@@ -32,7 +32,7 @@ ERRATA = (
         "Model training",
         "Learning rates 0.05 (dendritic) and 0.001 (MLP)",
         "At 0.001 the multiclass and CNN MLPs are best in epochs 85 to 99 of 100, on average: training was cut"
-        " short. Protocol full chooses both rates from one grid.",
+        " short. Protocol full selects both rates from one grid.",
     ),
     (
         "Trials",
@@ -42,7 +42,7 @@ ERRATA = (
     ),
     (
         "Validation images, binary",
-        "Not said",
+        "Not stated",
         "They were drawn from the training set of 4-9 MNIST, with replacement.",
     ),
     (
@@ -74,7 +74,7 @@ def errata_section() -> Section:
     return Section.of(
         "errata",
         "Errata",
-        "Errors and omissions in the paper, found from its text, the authors' published data and our own counts.",
+        "Errors and omissions in the paper, found in its text, in the authors' published data and by our own counts.",
         tuple(Column(name, label, value=itemgetter(place)) for place, (name, label) in enumerate(columns)),
         ERRATA,
         brief=False,

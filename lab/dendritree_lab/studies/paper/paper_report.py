@@ -61,7 +61,7 @@ def build_report(
     reference_seconds: ReferenceSeconds | None = None,
     draw: str = "per-trial",
 ) -> Report:
-    """Build the report from the trials run so far, all, some or none. Needs the extra `experiments`.
+    """Build the report from the trials run so far, all, some or none.
 
     Args:
         trials: the trials, of any protocols.
@@ -114,7 +114,7 @@ def build_report(
 def report_of_run(
     folder: str | os.PathLike[str], plan: RunPlan | None = None, *, out: str | os.PathLike[str] | None = None
 ) -> tuple[Report, ReportFiles]:
-    """Build the report of the run in `folder`, which may still be running, and write it; needs the extra `report`.
+    """Build the report of the run in `folder`, which may still be running, and write it.
 
     Args:
         folder: the run.
@@ -173,7 +173,7 @@ def paper_section(
     def papers(name: str) -> Callable[[ComparedRow], Any]:
         return lambda row: getattr(row.expected, name) if row.expected else None
 
-    independent = draw != "ten"  # trials of one draw are not
+    independent = draw != "ten"  # trials that share a draw are not
     tables = {row.row.table: None for row in (*rows, *own)}
     return Section.of(
         "paper",
@@ -182,7 +182,7 @@ def paper_section(
         " the dropout p of the paper's row. The difference is ours minus the paper's, with its 95% interval and the p"
         " value of Welch's test, uncorrected, for the paper's ten trials and ours. A row differs if p < 0.05; it is"
         " outside if the difference exceeds twice the square root of the sum of both variances, and within if neither"
-        f" is so. Fewer than {FEWEST_TRIALS} trials decide nothing. The test assumes independent trials, but"
+        f" applies. Fewer than {FEWEST_TRIALS} trials decide nothing. The test assumes independent trials, but"
         " the paper's share one draw of images, so their standard deviations do not include the variation between draws"
         " and their errors are correlated."
         " Rows with a CNN vary from machine to machine: processors sum convolutions in different orders, and training"

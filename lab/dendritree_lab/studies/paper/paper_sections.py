@@ -83,7 +83,7 @@ def comparisons_section(comparisons: Sequence[Comparison]) -> Section:
         ),
         comparisons,
         by=_by_task,
-        empty="No dendritic model has been run together with a control yet.",
+        empty="No dendritic model has been run with its control yet.",
     )
 
 
@@ -155,7 +155,7 @@ def curves_section(
     return Section.of(
         "curves",
         "Learning curves and overfitting",
-        "Mean over trials of each epoch. The strong line is validation, with a band of one standard deviation; the thin"
+        "Mean over trials, by epoch. The thick line is validation, with a band of one standard deviation; the thin"
         " line of the same color is training. The charts of a task share their axes. The table is taken at each"
         " trial's best epoch; the gap is training minus validation accuracy.",
         (

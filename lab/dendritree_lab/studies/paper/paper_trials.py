@@ -115,7 +115,7 @@ class PaperJob:
     first: int
     """Number of the first trial."""
     stack: int
-    """Number of trials that are trained together, since that is part of what makes a result."""
+    """Number of trials that are trained together; the results depend on it."""
     size: int
     """Number of trials that are returned, the first ones of the stack."""
     lr: float

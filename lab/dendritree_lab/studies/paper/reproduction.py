@@ -1,4 +1,4 @@
-"""A run from beginning to end: a plan says which trials there are, and those that a folder lacks are run and stored."""
+"""A run from beginning to end: a plan lists the trials, and those that a folder lacks are run and stored."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RunPlan:
             trials: number of trials per row, overriding the spec.
             draw: `per-trial`, `once` or `ten`, overriding that of protocol `paper`. With `ten`, by default every row
                 has ten trials on each of ten draws, and only the dropouts of the paper's rows are run.
-            specs: the tables to choose from; the paper's by default.
+            specs: the available tables; the paper's by default.
 
         >>> [spec.table for spec in RunPlan.make(["binary"], trials=3).tables]
         ['binary-dendritic', 'binary-mlp']
@@ -139,7 +139,7 @@ def reproduce(
     data_dir: str | None = None,
     observer: Observer = silent,
 ) -> None:
-    """Run what `folder` lacks of a plan. After an interruption or a crash, the same call resumes.
+    """Run the trials of a plan that `folder` lacks. After an interruption or a crash, the same call resumes.
 
     Args:
         folder: the run's folder, created if necessary.

@@ -108,7 +108,7 @@ def draws_section(rows: Sequence[DrawnRow]) -> Section:
         "The paper's draw among ours",
         "The authors trained all trials of a task on one draw of images. Here every row was repeated with several"
         " draws, ten trials each. The paper's value is inside if it is between the lowest and the highest mean of a"
-        " draw; the p value, uncorrected, says whether it could be that of one more draw (Student's test). Rows"
+        " draw; the p value, uncorrected, tests whether it could come from one more draw (Student's test). Rows"
         " of one task share their draws, so they are not independent of each other.",
         (
             Column("model", "model", value="expected.row.model"),

@@ -22,7 +22,7 @@ from dendritree.wiring import Shared, Wiring
 
 
 class Stack(nn.Module):
-    """Models of one shape, trained side by side."""
+    """Models of the same shape, trained together."""
 
     def prepare(self, x: Tensor) -> Tensor:
         """Convert images (trials, features, images) to the input of `forward`: done once, not in every step."""
@@ -41,7 +41,7 @@ class Stack(nn.Module):
 
 
 def stack_models(models: Sequence[nn.Module]) -> Stack:
-    """Stack models of one shape, with their current weights.
+    """Stack models of the same shape, with their current weights.
 
     >>> stack = stack_models([Perceptrons(4, 2) for _ in range(3)])
     >>> stack(stack.prepare(torch.randn(3, 4, 7))).shape

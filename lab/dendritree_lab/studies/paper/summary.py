@@ -112,7 +112,7 @@ def _draws(rows: Sequence[DrawnRow]) -> Iterator[str]:
     inside, differ = sum(row.inside for row in rows), sum(row.test.p < SIGNIFICANT for row in rows)
     yield (
         f"Among our {len(rows[0].means)} draws of images, each with ten trials, the paper's value is between the lowest"
-        f" and the highest in {inside} of {len(rows)} rows; in {differ} it is unlikely to be that of one more draw (p <"
+        f" and the highest in {inside} of {len(rows)} rows; in {differ} it is unlikely to come from one more draw (p <"
         f" {SIGNIFICANT:g}, uncorrected)."
     )
 

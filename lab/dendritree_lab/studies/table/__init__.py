@@ -1,4 +1,4 @@
-"""`dendritree fit`: a model of a user's own table, and whether dendrites help there."""
+"""`dendritree fit`: a model for a user's own table, and whether dendrites help there."""
 
 from .contributions import column_effects, column_importances, explain_rows
 from .controls import FamilyScores, compare_families

@@ -29,7 +29,7 @@ AT_ONCE = 200
 """Rows explained together: the contributions of every synapse to every output are held in memory."""
 RESAMPLES = 1000
 BINS = 12
-"""Maximum points in the effect of a number, with about as many rows each."""
+"""Maximum number of points in the effect of a number, with about equally many rows each."""
 QUANTILES = (0.1, 0.5, 0.9)
 DAYS_A_YEAR = 365.2425
 RARE, MISSING = "rare ones", "missing"
@@ -42,8 +42,8 @@ class Contributions:
     frame: Any
     """The rows, read by the model's schema."""
     values: Array
-    """Shape (rows, outputs, columns). With more than two classes, relative to the mean of all classes: adding the same
-    to every class changes nothing."""
+    """Shape (rows, outputs, columns). With more than two classes, relative to the mean of all classes: a common
+    offset changes no prediction."""
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
 

@@ -35,8 +35,8 @@ def _chosen(fit: TableFit) -> Iterator[tuple[str, int]]:
         typical = _nearest(rows[np.abs(errors) <= np.median(np.abs(errors))], fit.y, float(np.median(fit.y)))
         left = rows[rows != typical]
         yield "typical", typical
-        yield "most too high", int(left[errors[left].argmax()])
-        yield "most too low", int(left[errors[left].argmin()])
+        yield "largest overestimate", int(left[errors[left].argmax()])
+        yield "largest underestimate", int(left[errors[left].argmin()])
         return
     right = fit.model.estimator.classes_[predicted] == fit.y
     wrong, usual = rows[~right], rows[right] if right.any() else rows
@@ -45,7 +45,7 @@ def _chosen(fit: TableFit) -> Iterator[tuple[str, int]]:
     if len(wrong):
         taken.append(int(wrong[certainty[wrong].argmax()]))
         if taken[1] != taken[0]:
-            yield "surest mistake", taken[1]
+            yield "most confident mistake", taken[1]
     left = rows[~np.isin(rows, taken)]
     yield "least certain", int(left[certainty[left].argmin()])
 

@@ -10,7 +10,7 @@ from ..engine.statistics import Difference, paired_mean
 from .controls import BOOSTING, IN_WORDS, FamilyScores, gain_over
 
 ENOUGH_SPLITS = 5
-"""With fewer splits, intervals are so wide that the absence of a gain says nothing."""
+"""With fewer splits, intervals are too wide to rule out a gain."""
 KEEPS = ("best", "tree", "sparse", "dense", "linear")
 """Values of `keep`: the family of the model to keep, or `best`, which the comparison recommends."""
 
@@ -22,7 +22,7 @@ def is_ahead(first: FamilyScores, second: FamilyScores) -> bool:
 
 
 def best_family(results: Sequence[FamilyScores]) -> str:
-    """The network to keep: trees, or another one that is ahead of them; but linear, unless that one is ahead of it.
+    """The network to keep: trees, or another one that is ahead of them; but linear if neither is ahead of it.
 
     Ahead means by more than one standard error of the difference over the splits. If several are ahead of trees, the
     one with the best mean counts.
@@ -48,16 +48,16 @@ def reason(keep: str, results: Sequence[FamilyScores]) -> str:
     of, best = by_family(results), best_family(results)
     if keep not in ("best", best):
         return f"Kept: {IN_WORDS[keep]}, as requested; the comparison recommends {IN_WORDS[best]}."
-    why = "no network is ahead of them by more than one standard error"
+    why = "no other network is ahead by more than one standard error"
     if best == "linear":
-        why = f"{_are(_first_choice(of).family)} not ahead of it by more than one standard error, and it is simpler"
+        why = f"{_are(_first_choice(of).family)} not ahead by more than one standard error, and it is simpler"
     elif best != "tree":
-        why = f"{_lead(of[best], of['tree'])} ahead of trees, which is more than one standard error"
+        why = f"ahead of trees by {_lead(of[best], of['tree'])}, more than one standard error"
     return f"Kept: {IN_WORDS[best]}, trained on all rows: {why}."
 
 
 def verdict(results: Sequence[FamilyScores]) -> str:
-    """Whether dendrites help here, in a few sentences; if gradient boosting is ahead, this comes first."""
+    """Whether dendrites help here, in a few sentences, starting with gradient boosting if it is ahead."""
     of = by_family(results)
     best = of[best_family(results)]
     word, sentence = _among_networks(of, best.family)
@@ -67,7 +67,7 @@ def verdict(results: Sequence[FamilyScores]) -> str:
     gain = gain_over(boosting, best)
     surely = gain.state == "ahead"
     answer = "No" if surely and not best.short else "Undecided"
-    when = "after so few epochs " if best.short else ""
+    when = "after so few epochs, " if best.short else ""
     sure = "" if surely else ", though not significantly"
     return (
         f"{answer}: {when}gradient boosting is ahead of {IN_WORDS[best.family]} here by {_lead(boosting, best)} "
@@ -101,9 +101,9 @@ def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str
     if not learned and not wanted:
         return "No", "no model is better than guessing here. More rows or other columns are needed."
     if behind and tree.short:
-        return "Undecided", f"after so few epochs trees are worse than {behind}.{remedy}"
+        return "Undecided", f"after so few epochs, trees are worse than {behind}.{remedy}"
     if behind:
-        return "No", f"on this table trees are worse than {behind}."
+        return "No", f"on this table, trees are worse than {behind}."
     simpler = next((each for each in ("baseline", "linear") if gains[each] != "ahead"), None)
     if simpler and wanted:
         return "Undecided", f"a comparison this small cannot distinguish trees from {IN_WORDS[simpler]}.{remedy}"

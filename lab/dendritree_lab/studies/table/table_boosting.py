@@ -47,8 +47,8 @@ def _parts(column: TableColumn, cells: Any) -> list[Any]:
 class Boosting:
     """`HistGradientBoostingClassifier()` or `HistGradientBoostingRegressor()`, unchanged, on frames of `own_columns`.
 
-    It has a seed and one thread: with several, the order of sums varies. Numbers to predict are standardized first:
-    this does not change the splits, and it computes in float32, whose range ends at 1e38.
+    It is seeded and uses one thread: with several, the order of sums varies. Regression targets are standardized first:
+    this does not change the splits, and keeps them in the range of float32, which ends at 1e38.
 
     Args:
         task: `classification` or `regression`.

@@ -1,4 +1,4 @@
-"""A model of a user's own table, and the comparison of trees with their controls on splits of its rows."""
+"""A model for a user's own table, and the comparison of trees with their controls on splits of its rows."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def fit_table(
     Args:
         table: a data frame, whose column names are converted to strings; or the path of a CSV or Parquet file.
         target: the column to predict.
-        types: types of columns that are given, not decided: `number`, `category`, `date` or `ignore`.
+        types: column types to use instead of deciding them: `number`, `category`, `date` or `ignore`.
         schema: what the cells mean; by default decided from them.
         budget: parameters of the network; by default selected from the size of the table.
         task: `classification`, `regression` or `auto`.
@@ -104,12 +104,12 @@ def fit_table(
         epochs: passes over the rows; by default those of the estimators.
         threads: threads of torch that train a network.
         observer: called with what is trained, the number of models trained so far and the total.
-        ready: called with the model before the comparison; if the comparison recommends another family, that of the
-            result is a new one.
+        ready: called with the model before the comparison; if the comparison recommends another family, the
+            result has a new model.
         unfinished: a folder that stores the comparison's models as they are trained: the same call resumes from it, and
             a call with another table, other arguments or other versions raises `FormatError`. It is not removed at the
             end. Without it, nothing is stored.
-        anew: remove what another call left in `unfinished`, instead of raising.
+        anew: discard what another call left in `unfinished`, instead of raising.
     """
     check_one_of("keep", keep, KEEPS)
     seed = check_int("seed", seed, least=0) % 2**32

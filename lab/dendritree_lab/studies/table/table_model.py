@@ -1,4 +1,4 @@
-"""A model of a user's own table: an estimator, the columns it reads, and the description of both."""
+"""A model for a user's own table: an estimator, the columns it reads, and the description of both."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TableModel:
         encoded = self.encoding.encode(frame)
         notices = list(encoded.notices())
         if strict and notices:
-            raise OptionError(f"strict predictions need every cell to be known to the model: {notices[0]}")
+            raise OptionError(f"strict prediction requires every cell to be known to the model: {notices[0]}")
         for notice in notices:
             warnings.warn(notice, UnknownCellsWarning, stacklevel=3)
         return encoded.x
@@ -188,6 +188,6 @@ def rebuild(config: dict[str, Any], tensors: Mapping[str, Tensor], device: torch
 def load_table_model(folder: str | os.PathLike[str], *, device: torch.device | str | None = None) -> TableModel:
     """Read a table model that `dendritree fit` or `dendritree.save` wrote; other folders raise `FormatError`."""
     if not Path(folder).is_dir():
-        raise FormatError(f"{folder} is not a folder that `dendritree fit` wrote: there is none")
+        raise FormatError(f"a model must be a folder written by `dendritree fit`: {folder} does not exist")
     model: TableModel = folders.read_folder(folder, TABLE_FORMAT, device=device)
     return model

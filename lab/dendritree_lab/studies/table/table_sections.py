@@ -52,10 +52,7 @@ def _sentences(fit: TableFit) -> Iterator[str]:
     means = {family: show(result.mean, score) for family, result in of.items()}
     yield f"Do dendrites help? {verdict(fit.results)}"
     yield reason(fit.keep, fit.results)
-    yield (
-        f"On rows they were not trained on, trees have an {metric} of {means['tree']}; guessing {guess} has "
-        f"{means['baseline']}."
-    )
+    yield f"On held-out rows, trees have an {metric} of {means['tree']}; guessing {guess} gives {means['baseline']}."
     for family in ("linear", "dense", "sparse", BOOSTING):
         gain = of[family].gain
         assert gain is not None
@@ -72,8 +69,8 @@ def _scores_section(fit: TableFit) -> Section:
         "scores",
         "Trees, their controls and gradient boosting",
         f"Mean and standard deviation of the {metric} over {fit.splits} splits, each evaluated on held-out rows. The"
-        " gain is how much better trees are, with a 95% interval that accounts for training rows that splits share. "
-        "Gradient boosting uses scikit-learn's defaults; its parameters are the nodes of its trees. It is never kept.",
+        " gain is how much better trees are, with a 95% interval that accounts for training rows shared by splits. "
+        "Gradient boosting uses scikit-learn's defaults, has the nodes of its trees as parameters, and is never kept.",
         (
             Column("family"),
             Column("model", "model"),
@@ -107,7 +104,7 @@ def _columns_section(fit: TableFit) -> Section:
     return one_table(
         "columns",
         "What the model reads",
-        "Numbers are standardized, categories are one-hot encoded, a missing number is replaced by the median.",
+        "Numbers are standardized, categories are one-hot encoded, and missing numbers are replaced by the median.",
         (
             Column("column", "column"),
             Column("kind", "kind"),
@@ -134,8 +131,9 @@ def _rule_section(fit: TableFit, source: str) -> Section:
     return one_table(
         "rule",
         "Settings",
-        "The same for every model; nothing was tuned on this table. The defaults were selected on others, for trees.",
-        (Column("what", "what"), Column("value", "value")),
+        "The same for every model; nothing was tuned on this table. The defaults were selected for trees on other"
+        " tables.",
+        (Column("what", "setting"), Column("value", "value")),
         (
             ("table", source),
             ("target", f"{fit.model.target} ({fit.model.task})"),

@@ -171,8 +171,8 @@ async function showNeuron(layer, neuron) {
   const name = last && state.about.classes.length === about.neurons ? state.about.classes[neuron] : "";
   $("tree-title").textContent = name ? `Neuron of class ${name}` : `Neuron ${neuron}`;
   const inputs = { pixels: "pixels", features: "features", neurons: "the neurons of the layer before", maps: "averages of the last maps" }[about.grid.of];
-  $("tree-text").textContent = found.offsets.length > 2 ? `${found.text}, reads ${inputs}`
-    : `${found.text}: it reads ${inputs}, and every synapse leads straight to the sum`;
+  $("tree-text").textContent = found.offsets.length > 2 ? `${found.text}; reads ${inputs}`
+    : `${found.text}; reads ${inputs}, and every synapse leads directly to the sum`;
   $("layer").value = layer;
   $("neuron").max = about.neurons - 1;
   $("neuron").value = neuron;
@@ -246,14 +246,14 @@ function received({ model, layer, neuron, answer }) {
   describe(tree.selected, true);
 }
 
-/** What each pixel adds to an output; only deep networks without max-pooling can be taken apart. */
+/** What each pixel adds to an output; only deep networks without max-pooling can be decomposed. */
 function explain(parts, output) {
   $("why-part").hidden = !parts || blank();
   if (!parts || blank()) return;
   const [, height, width] = state.about.pixels.shape, name = state.about.classes[output] ?? "";
   if (!why.shape) why.setup({ of: "parts", tiles: 1, height, width });
   why.update(parts.pixels);
-  $("why-text").textContent = `To the score${name ? ` of ${name}` : ""}: ${show(parts.total)} in all, of which ${show(parts.blank)} without any ink and ${show(parts.total - parts.blank)} from these pixels, exactly.`;
+  $("why-text").textContent = `Score${name ? ` of ${name}` : ""}: ${show(parts.total)}, exactly ${show(parts.blank)} without any ink plus ${show(parts.total - parts.blank)} from these pixels.`;
 }
 
 function trouble(error) {

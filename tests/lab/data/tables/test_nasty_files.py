@@ -134,7 +134,7 @@ def test_what_is_given_is_not_decided(given, column, cells, tmp_path):
         ({"columns": {"a": {"typ": "number"}}}, "did you mean 'type'"),
         ({"columns": {"a": {"type": "text"}}}, "'category'"),
         ({"columns": {"aa": {"type": "number"}}}, "did you mean 'a'"),
-        ({"columns": {"a": "number"}}, "an object per column"),
+        ({"columns": {"a": "number"}}, "objects, one per column"),
         ({"decimal": ";"}, "decimal"),
         ({"encoding": "utf-9"}, "encoding"),
         ({"separator": "::"}, "separator"),

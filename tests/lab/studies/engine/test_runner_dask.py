@@ -114,7 +114,7 @@ def test_an_address_without_a_scheduler_is_rejected_in_one_line(form):
     address = form.format(port=closed_port())
     with (
         Workers("dask", address=address) as pool,
-        pytest.raises(DendritreeError, match=f"answers at {address}") as error,
+        pytest.raises(DendritreeError, match=f"responds at {address}") as error,
     ):
         collect(some_jobs(1), pool)
     assert len(str(error.value).splitlines()) == 1

@@ -66,8 +66,8 @@ def test_tables_hold_what_the_store_holds(run):
     assert float(configuration["lr"]) == trees[0].config["lr"]
     assert {row["family"] for row in table(folder, "efficiency")} == {"deep", "CNN"}
     states = {row["task"]: (row["cells"], row["evaluated"], row["state"]) for row in table(folder, "coverage")}
-    assert states == {"digits": ("7", "7", "whole")}
-    assert {"begun", "machine 1.torch", "config.steps"} <= {row["key"] for row in table(folder, "machine")}
+    assert states == {"digits": ("7", "7", "complete")}
+    assert {"started", "machine 1.torch", "config.steps"} <= {row["key"] for row in table(folder, "machine")}
 
 
 def test_a_report_made_anew_is_the_same(run):

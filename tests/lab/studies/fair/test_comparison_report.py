@@ -92,7 +92,7 @@ def test_every_gain_is_shown_whatever_its_sign(whole):
 def test_a_run_is_measured_by_what_was_asked(whole):
     records, report = whole
     rows = dict(values(report, "coverage", "task", "state"))  # nothing asked: what was begun
-    assert rows == dict.fromkeys(("mnist", "mnist, 128 training examples", "california-housing"), "whole")
+    assert rows == dict.fromkeys(("mnist", "mnist, 128 training examples", "california-housing"), "complete")
     assert ("32 of 32", "cells evaluated on the test set") in report.facts
     assert not any("part of the comparison" in sentence for sentence in report.summary)
     asked = report_of(records, ComparisonPlan.make(["mnist", "digits"], families=OURS, seeds=5))
@@ -122,7 +122,7 @@ def test_one_seed_gives_no_interval_no_test_and_a_warning():
     assert [math.isnan(p) for (p,) in values(report, "gains", "corrected_p")] == [True] * 3
     assert values(report, "gains", "verdict") == [(None,)] * 3
     assert [round(gain, 6) for (gain,) in values(report, "gains", "gain")] == [-2.0, 1.0, -1.0]
-    assert "Some cells have one seed, fewer than the five of the rule" in report.summary[-1]
+    assert "Some cells have one seed, fewer than the recommended five" in report.summary[-1]
 
 
 def test_models_that_diverged_are_named():

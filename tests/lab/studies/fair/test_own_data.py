@@ -171,5 +171,5 @@ def test_of_errors_less_is_better_and_one_seed_says_little():
     assert round(answer.sizes["tree"][0]) == 1000
     (single,) = answers(summarize(made_up_cell("digits", "tree", 1000, [0.9])))
     assert single.score is None
-    assert "not enough to say that others are worse" in next(single.sentences)
+    assert "too few to tell them apart" in next(single.sentences)
     assert answers(summarize([])) == []

@@ -93,8 +93,8 @@ def test_a_baseline_that_wins_is_said_to_win(tmp_path):
         assert other.startswith("The best dendritic model, trees with")
     else:
         assert other.startswith("The best model without dendrites, one linear unit per output with")
-    assert "too little to tell from chance on 60 examples" in other
-    assert count.startswith("12 configurations of 2 families were tried, 4 of them trained to the end")
+    assert "too little to distinguish from chance on 60 examples" in other
+    assert count.startswith("12 configurations of 2 families were tried, and 4 finalists trained for longer")
 
 
 def test_a_quantity_is_tuned_for_little_error(tmp_path):

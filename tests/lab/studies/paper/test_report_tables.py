@@ -176,4 +176,4 @@ def test_a_stored_run_gives_the_same_report(tmp_path):
     assert all(value in run[0] for value in run[1])
     known = dict(values(report, "machine", "key", "value"))
     assert known["config.fit.lr"] == "0.05"
-    assert {"begun", "machine 1.cpu", "machine 1.torch", "machine 1.cores"} <= set(known)
+    assert {"started", "machine 1.cpu", "machine 1.torch", "machine 1.cores"} <= set(known)

@@ -29,8 +29,8 @@ def made(sparse, dense, linear, baseline, *, splits=5, short=False):
     [
         ((AHEAD, AHEAD, AHEAD, AHEAD), {}, "Yes: trees are better here than every control"),
         ((OPEN, OPEN, AHEAD, OPEN), {}, "No: no model is better than guessing"),
-        ((OPEN, BEHIND, AHEAD, AHEAD), {}, "No: on this table trees are worse than a dense MLP."),
-        ((BEHIND, OPEN, BEHIND, AHEAD), {}, "No: on this table trees are worse than sparse neurons and one linear"),
+        ((OPEN, BEHIND, AHEAD, AHEAD), {}, "No: on this table, trees are worse than a dense MLP."),
+        ((BEHIND, OPEN, BEHIND, AHEAD), {}, "No: on this table, trees are worse than sparse neurons and one linear"),
         ((AHEAD, AHEAD, OPEN, AHEAD), {}, "No: trees are not significantly better than one linear unit"),
         ((AHEAD, OPEN, AHEAD, AHEAD), {}, "In part: trees beat sparse neurons"),
         ((OPEN, AHEAD, AHEAD, AHEAD), {}, "In part: trees beat the dense MLP"),
@@ -40,7 +40,7 @@ def made(sparse, dense, linear, baseline, *, splits=5, short=False):
         ((OPEN, OPEN, OPEN, AHEAD), {"splits": 2}, "Undecided: a comparison this small"),
         ((OPEN, OPEN, OPEN, OPEN), {"short": True}, "Undecided: a comparison this small"),
         ((OPEN, BEHIND, AHEAD, AHEAD), {"short": True}, "Undecided: after so few epochs"),
-        ((OPEN, BEHIND, AHEAD, AHEAD), {"splits": 2}, "No: on this table trees are worse than a dense MLP."),
+        ((OPEN, BEHIND, AHEAD, AHEAD), {"splits": 2}, "No: on this table, trees are worse than a dense MLP."),
         ((AHEAD, AHEAD, AHEAD, AHEAD), {"splits": 2}, "Yes: trees are better here than every control"),
     ],
 )
@@ -153,7 +153,7 @@ def test_ahead_is_by_more_than_one_standard_error_of_the_paired_difference():
         ((0.96, 0.97, 0.98), False, "No: gradient boosting is ahead of trees here by 0.0600"),
         ((0.93, 0.96, 0.94), False, "Undecided: gradient boosting is ahead of trees here by 0.0333"),
         ((0.88, 0.91, 0.90), False, "Yes: "),
-        ((0.96, 0.97, 0.98), True, "Undecided: after so few epochs gradient boosting is ahead"),
+        ((0.96, 0.97, 0.98), True, "Undecided: after so few epochs, gradient boosting is ahead"),
     ],
 )
 def test_trees_do_not_help_where_gradient_boosting_is_ahead(boosting, short, says):

@@ -120,7 +120,11 @@ def test_effects_are_quantiles_of_contributions_by_value():
 def test_three_rows_are_explained_and_their_parts_add_up(target):
     fit = fitted(target)
     groups = explained_rows(fit)
-    hard = ["most too high", "most too low"] if target == "price" else ["surest mistake", "least certain"]
+    hard = (
+        ["largest overestimate", "largest underestimate"]
+        if target == "price"
+        else ["most confident mistake", "least certain"]
+    )
     assert [group.rows[0][1] for group in groups] == ["typical", *hard]
     numbers = {number: place for place, number in enumerate(fit.row_numbers)}
     assert len({group.rows[0][0] for group in groups}) == 3
