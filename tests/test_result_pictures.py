@@ -60,5 +60,8 @@ def test_bars_are_relative_to_the_control(pictures):
 
 def test_every_picture_is_drawn_for_desk_and_phone(pictures, tmp_path):
     pictures["draw_all"](tmp_path)
-    widths = {path.name: Image.open(path).width for path in tmp_path.iterdir()}
+    widths = {}
+    for path in tmp_path.iterdir():
+        with Image.open(path) as picture:
+            widths[path.name] = picture.width
     assert widths == {"images.png": 1380, "images-phone.png": 680, "speed.png": 1380, "speed-phone.png": 680}
