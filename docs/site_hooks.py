@@ -55,8 +55,7 @@ def command_lines(name: str, command: Any, usage: str) -> Iterator[str]:
     yield from ("| argument | meaning |", "|---|---|")
     for option in command.OPTIONS:
         words = option.usage if option.by_position else f"{option.name} {option.settings.get('metavar', '')}"
-        cells = f"`{words.strip()}`", option.settings["help"]
-        yield f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} |"
+        yield f"| `{words.strip()}` | {option.settings['help'].replace('|', PIPE)} |"  # code needs no backslash
     yield from ("", "```", *command.EXAMPLES.splitlines(), "```", "")
 
 

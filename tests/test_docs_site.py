@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from made_once import made_once
@@ -67,3 +69,30 @@ def test_the_search_works_from_disk_without_a_network(site, browser):
     )
     assert page.wait_until("document.querySelectorAll('.md-search-result__item').length") > 0
     assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
+
+
+def test_every_link_within_the_site_leads_somewhere(site):
+    """Also those in HTML, which MkDocs does not check."""
+    texts = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if path.name != "404.html"}
+    anchors = {path: {"", *re.findall(r'\bid="([^"]+)"', text)} for path, text in texts.items()}
+    broken = []
+    for page, text in texts.items():
+        for link in re.findall(r'\b(?:href|src|srcset)="([^"]*)"', text):
+            address, _, anchor = unescape(link).partition("#")
+            target = (page.parent / address.partition("?")[0]).resolve() if address else page
+            if re.match(r"(?:[a-z]+:|//)", link):
+                continue
+            if not target.exists() or unquote(anchor) not in anchors.get(target, {unquote(anchor)}):
+                broken.append((page.name, link))
+    assert broken == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_page_of_results_fits_a_phone_and_a_desk(site, browser, dark):
+    scrolling = "[...document.querySelectorAll('{}')].filter((box) => box.scrollWidth > box.clientWidth + 1).length"
+    phone = browser.open(site / "images.html", 375, dark=dark)
+    assert phone.value("document.documentElement.scrollWidth") == 375
+    assert phone.value(scrolling.format("pre > code")) == 0
+    assert phone.value("document.querySelector('picture img').currentSrc").endswith("images-phone.png")
+    desk = browser.open(site / "single-layer.html", 1280, dark=dark)
+    assert desk.value(scrolling.format(".md-typeset__scrollwrap")) == 0
