@@ -22,7 +22,7 @@ from dendritree.budget import count
 from dendritree.models.sizing import fill_budget
 from dendritree.training import LOSSES
 from dendritree_lab.studies.engine.store import RunStore
-from dendritree_lab.studies.engine.task import BATCH_SIZE, Task
+from dendritree_lab.studies.engine.task import BATCH_SIZES, Task
 from dendritree_lab.studies.fair.comparison import tasks_in
 from dendritree_lab.studies.fair.comparison_results import CellResult, Comparison, summarize
 
@@ -31,8 +31,8 @@ RESULTS = Path(__file__).parent / "results"
 
 def stepper(model: torch.nn.Module, task: Task, inputs: int) -> Callable[[], None]:
     """A training step on random examples."""
-    x, loss = torch.randn(BATCH_SIZE, inputs), LOSSES[task.loss]
-    y = torch.rand(BATCH_SIZE) if task.classes is None else torch.randint(task.classes, (BATCH_SIZE,))
+    x, loss = torch.randn(BATCH_SIZES[1], inputs), LOSSES[task.loss]
+    y = torch.rand(BATCH_SIZES[1]) if task.classes is None else torch.randint(task.classes, (BATCH_SIZES[1],))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> None:

@@ -30,7 +30,7 @@ from dendritree_lab.report.chart_images import draw_png
 from dendritree_lab.report.looks import looks
 from dendritree_lab.studies.engine.configuration import Configuration, train
 from dendritree_lab.studies.engine.runner import alone_on_one_thread
-from dendritree_lab.studies.engine.task import BATCH_SIZE, Task, epochs_for
+from dendritree_lab.studies.engine.task import Task, batch_size_for, epochs_for
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = ("tree", "linear", "dense")
@@ -101,7 +101,7 @@ def main() -> None:
                 for seed in fresh:
                     model = train(configuration, task, split, epochs=epochs, seed=seed)[0]
                     scores.append(f"{evaluate(model, split.test, task.loss)[1]:.4f}")
-                steps = len(fresh) * epochs * math.ceil(len(split.train) / BATCH_SIZE)
+                steps = len(fresh) * epochs * math.ceil(len(split.train) / batch_size_for(len(split.train)))
                 milliseconds = 1000 * (time.thread_time() - start) / steps
             row |= {"parameters": parameters_of(model), "test": " ".join(scores)}
             row |= {"step_ms": round(milliseconds, 1), "code": configuration.code}

@@ -19,10 +19,10 @@ from ..models.sizing import parameters_of, parse_count
 from ..randomness import own_draws
 from ..training import EarlyStopping, FitConfig, History, fit, make_optimizer
 from ..training.committee import Committee, draw_members, tree_of_neuron
-from ..training.examples import Examples, Split
+from ..training.examples import Examples, Split, no_leftover
 from ..training.threads import torch_threads
 from .estimator_module import CLIP, EstimatorModule
-from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network, no_leftover
+from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network
 
 Array = NDArray[Any]
 Selection = Array | slice

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from ..errors import OptionError, check_one_of
 from ..models import create_model
 from ..models.presets import PRESET_NEURONS, preset_options
 from ..models.sizing import fill_budget, parameters_of
+from ..training.examples import no_leftover
 
 FAMILIES = ("tree", "sparse", "dense", "linear")
 """Families of networks for tables: with and without dendrites, and their controls."""
@@ -60,16 +60,6 @@ def auto_batch_size(rows: int) -> int:
     """
     sizes = SMALL_BATCH if rows < FEW_ROWS else MIDDLE_BATCH if rows < MANY_ROWS else LARGE_BATCH
     return no_leftover(rows, sizes)
-
-
-def no_leftover(rows: int, batch_size: int) -> int:
-    """The batch size, or the next smaller one without a last batch of one row; if there is none, the next larger.
-
-    >>> no_leftover(129, 64), no_leftover(129, 2)
-    (63, 3)
-    """
-    sizes = itertools.chain(range(batch_size, 1, -1), range(batch_size + 1, rows + 1))
-    return next(size for size in sizes if rows % size != 1)
 
 
 def auto_epochs(rows: int, batch_size: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -211,3 +212,13 @@ def _without_pillow(item: Any) -> Any:
     if isinstance(item, tuple | list) and len(item) == 2 and hasattr(item[0], "getbands"):
         return np.array(item[0]), item[1]
     return item
+
+
+def no_leftover(rows: int, batch_size: int) -> int:
+    """The batch size, or the next smaller one without a last batch of one row; if there is none, the next larger.
+
+    >>> no_leftover(129, 64), no_leftover(129, 2)
+    (63, 3)
+    """
+    sizes = itertools.chain(range(batch_size, 1, -1), range(batch_size + 1, rows + 1))
+    return next(size for size in sizes if rows % size != 1)

@@ -1,8 +1,10 @@
-"""`dendritree predict`: predictions for new rows, by a model that `dendritree fit` wrote."""
+"""`dendritree predict`: predictions for new rows or images, by a model that `dendritree fit` or `tune` wrote."""
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import sys
 import warnings
 from dataclasses import replace
@@ -16,7 +18,31 @@ from .options import Arguments, Option
 
 
 def run(arguments: Arguments) -> None:
-    """Predict the rows of a table with a model trained by `fit`."""
+    """Predict the rows of a table with a model trained by `fit`, or images with one trained by `tune`."""
+    from ..data.image_folder import find_images
+
+    if images := find_images(Path(arguments.table)):
+        _predict_images(arguments, images)
+    else:
+        _predict_table(arguments)
+
+
+def _predict_images(arguments: Arguments, images: list[Path]) -> None:
+    """Print or write a CSV file: file, prediction, probability."""
+    from ..studies.fair import ImagePrediction, predict_images
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(ImagePrediction._fields)
+    writer.writerows(predict_images(arguments.model, images))
+    if arguments.out is None:
+        sys.stdout.write(text.getvalue())
+    else:
+        write_whole(Path(arguments.out), text.getvalue(), "--out")
+        print(f"wrote {arguments.out}: {len(images):,} images")
+
+
+def _predict_table(arguments: Arguments) -> None:
     from ..data.tables.reading import PARQUET_ENDINGS, read_like
     from ..data.tables.schema import read_overrides
     from ..studies.table.table_model import UnknownCellsWarning, load_table_model
@@ -54,10 +80,12 @@ def run(arguments: Arguments) -> None:
 
 
 OPTIONS = [
-    Option("model MODEL", "folder written by `dendritree fit`"),
-    Option("table TABLE", "a CSV or Parquet file with the same columns"),
+    Option("model MODEL", "folder written by `dendritree fit`, or by `dendritree tune` for images"),
+    Option("table TABLE", "a CSV or Parquet file with the same columns; an image, or a folder of images"),
     Option("--out FILE", "file for rows and predictions, in the table's format (default: print them)"),
     Option("--schema FILE", "JSON file with the file's format, if it differs from the training table's"),
     Option("--strict", "reject values not seen in training"),
 ]
-EXAMPLES = "dendritree predict model new.csv --out predictions.csv"
+EXAMPLES = (
+    "dendritree predict model new.csv --out predictions.csv\ndendritree predict tuned photos/ --out predictions.csv"
+)

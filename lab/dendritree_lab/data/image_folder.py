@@ -27,6 +27,18 @@ def has_images(folder: Path) -> bool:
     return next(_images(folder), None) is not None
 
 
+def find_images(path: Path) -> list[Path]:
+    """An image, or all images in a folder at any depth, sorted; empty if it is neither."""
+    return sorted(_images(path)) if path.is_dir() else [path] if path.suffix.lower() in ENDINGS else []
+
+
+def read_image(path: Path, image_shape: ImageShape) -> Array:
+    """The pixels of an image as bytes, converted to (channels, height, width): 1 channel for gray, 3 for color."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's, about metadata: unreadable pixels are errors
+        return np.ascontiguousarray(_pixels(path, image_shape[1:], "L" if image_shape[0] == 1 else "RGB"))
+
+
 def split_image_folder(
     folder: Path, *, image_shape: ImageShape | None = None, seed: int = 0, name: str = ""
 ) -> DataSplit:

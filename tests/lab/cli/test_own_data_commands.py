@@ -4,7 +4,7 @@ import shlex
 
 import numpy as np
 import pytest
-from own_data import blobs, write_houses, write_pets
+from own_data import blobs, write_houses, write_images, write_pets
 
 import dendritree
 from dendritree import wiring
@@ -67,3 +67,25 @@ def test_a_search_on_a_folder_of_images_and_its_page(call):
     assert 'stage="dendritic"' in line
     assert parameters_of(built(line)) == parameters_of(dendritree.load("tuned/model"))
     assert open_gallery("tuned")[0].class_names == ["cat", "dog"]
+
+
+@pytest.mark.usefixtures("here")
+def test_new_images_are_predicted_as_the_model_was_trained(call, tmp_path):
+    options = ("--families", "linear", "--trials", 4, "--steps", 60, "--backend", "here")
+    assert call("tune", "pets", "--budget", 300, *options)[0] == 0
+    images, y = blobs(20, (16, 16), seed=7)  # twice as large as those of the training
+    write_images(tmp_path / "new", images, y, ("cat", "dog"))
+    status, out, _ = call("predict", "tuned", "new")
+    rows = [line.split(",") for line in out.splitlines()]
+    assert status == 0
+    assert rows[0] == ["file", "prediction", "probability"]
+    assert len(rows) == 21
+    assert all(predicted in file and float(probability) > 0.5 for file, predicted, probability in rows[1:])
+    one = rows[1]
+    assert call("predict", "tuned/model", one[0], "--out", "one.csv")[0] == 0
+    assert (tmp_path / "one.csv").read_text().splitlines() == ["file,prediction,probability", ",".join(one)]
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    status, out, error = call("predict", "tuned", "broken.png", "--out", "two.csv")
+    assert (status, out) == (2, "")
+    assert "broken.png" in error
+    assert not (tmp_path / "two.csv").exists()

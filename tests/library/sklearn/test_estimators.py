@@ -13,7 +13,8 @@ from sklearn.preprocessing import MinMaxScaler
 from dendritree import count, explain, load, save
 from dendritree.errors import DendritreeError, OptionError
 from dendritree.sklearn import DendriticClassifier, DendriticRegressor
-from dendritree.sklearn.networks import FAMILIES, no_leftover
+from dendritree.sklearn.networks import FAMILIES
+from dendritree.training.examples import no_leftover
 from dendritree.wiring import Local, Random
 
 

@@ -17,7 +17,7 @@ from dendritree.training.examples import Examples
 from dendritree.training.rewiring import Rewiring
 
 from ...data.split import DataSplit
-from .task import BATCH_SIZE, Task
+from .task import Task, batch_size_for
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def train(
     """
     torch.manual_seed(seed)
     model = create_model(configuration.network, **configuration.arguments)
-    sizes: dict[str, Any] = {"epochs": epochs, "batch_size": BATCH_SIZE, "flips": task.flips}
+    sizes: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size_for(len(split.train)), "flips": task.flips}
     config = FitConfig(
         task.loss, lr=configuration.lr, weight_decay=configuration.weight_decay, seed=seed, **sizes, **ONE_CYCLE
     )

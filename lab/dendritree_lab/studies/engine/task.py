@@ -14,15 +14,18 @@ from typing import Any
 import torch
 
 from dendritree.errors import OptionError, check_int, check_one_of
+from dendritree.training.examples import no_leftover
 from dendritree.wiring.image_orders import check_image_shape
 
 from ...data import DATASETS, first_examples, load_dataset
 from ...data.inputs import Inputs
 from ...data.split import CLIP, DataSplit, read_split, write_split
 
-__all__ = ["BATCH_SIZE", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "digest", "epochs_for"]
+__all__ = ["BATCH_SIZES", "CLIP", "FEWEST_EPOCHS", "MOST_EPOCHS", "Task", "batch_size_for", "digest", "epochs_for"]
 
-BATCH_SIZE = 256
+BATCH_SIZES = 16, 256
+"""The smallest and the largest batch: an eighth of the examples, as a power of 2, within these limits. On 200 examples,
+batches of 16 instead of 256 gave 4 points more accuracy with as many steps, which take less time."""
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 400
 MOST_SCALED = (-2.0, 2.0)
 """The range that most scaled inputs are in."""
@@ -239,13 +242,24 @@ def _name_and_count(text: str) -> tuple[str, int | None]:
     return (name, check_int("examples", int(count))) if colon and count.isdecimal() else (text, None)
 
 
+def batch_size_for(examples: int) -> int:
+    """Examples per training step; no batch has a single one, from which batch normalization cannot learn.
+
+    >>> [batch_size_for(examples) for examples in (100, 1000, 1600, 50_000)]
+    [16, 64, 128, 256]
+    """
+    least, most = BATCH_SIZES
+    return no_leftover(max(examples, 2), min(max(1 << (max(examples, 8) // 8).bit_length() - 1, least), most))
+
+
 def epochs_for(examples: int, steps: int) -> int:
     """Epochs over a number of examples that make about `steps` steps, within limits.
 
     >>> epochs_for(50_000, steps=4000), epochs_for(128, steps=4000)
     (21, 400)
     """
-    return min(max(math.ceil(steps / math.ceil(examples / BATCH_SIZE)), FEWEST_EPOCHS), MOST_EPOCHS)
+    per_epoch = math.ceil(examples / batch_size_for(examples))
+    return min(max(math.ceil(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)
 
 
 @functools.lru_cache(maxsize=1)

@@ -6,6 +6,7 @@ from .comparison_plan import ComparisonCell, ComparisonPlan
 from .comparison_report import print_comparison, write_comparison
 from .comparison_results import Comparison, summarize
 from .families import FAMILIES
+from .image_predictions import ImagePrediction, predict_images
 from .tuned import Tuned, tuning_report, write_tuning
 from .tuning import tune
 
@@ -15,9 +16,11 @@ __all__ = [
     "Comparison",
     "ComparisonCell",
     "ComparisonPlan",
+    "ImagePrediction",
     "Tuned",
     "answers",
     "compare",
+    "predict_images",
     "print_comparison",
     "summarize",
     "tune",

@@ -17,7 +17,7 @@ from dendritree.models.sizing import parse_count
 
 from ...data.naming import is_table
 from ..engine.configuration import Configuration
-from ..engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
+from ..engine.task import BATCH_SIZES, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task
 from ..engine.trial import FINAL, MORE, SEARCH, TEST, Trial, Value, seed_of
 from .families import FAMILIES, FOR_IMAGES, LEARNING_RATES, ON_IMAGES, OURS, small_budget
 
@@ -188,7 +188,7 @@ class ComparisonPlan:
             "trials": self.trials,
             "steps": self.steps,
             "test_steps": self.test_steps,
-            "batch_size": BATCH_SIZE,
+            "batch_size": list(BATCH_SIZES),
             "learning_rates": list(LEARNING_RATES),
             "epochs": [FEWEST_EPOCHS, MOST_EPOCHS],
             "clip": CLIP,

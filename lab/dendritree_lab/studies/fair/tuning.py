@@ -34,7 +34,7 @@ from .families import FAMILIES, ON_IMAGES, OURS
 from .tuned import Tuned
 
 MODEL_FOLDER, SEARCH_FOLDER = "model", "search"
-MORE_TRIALS = 2
+MORE_TRIALS = 1
 """The leading family then gets this many times as many further configurations."""
 MORE_FINALISTS = 2
 """Number of finalists besides the best configuration of every family."""
@@ -57,7 +57,7 @@ def tune(
 ) -> Tuned:
     """Search for the best model within a parameter budget, among dendritic networks and standard ones.
 
-    Every family is searched as by `compare`, with the same configurations and seeds; then the leading family gets twice
+    Every family is searched as by `compare`, with the same configurations and seeds; then the leading family gets
     as many further ones. The best configuration of every family and the next two of all are trained with a fresh seed
     for four times as many steps. The best of these by validation score is saved, and evaluated on the test set once.
     After Ctrl-C or a crash, the same call resumes and ends with the same model.

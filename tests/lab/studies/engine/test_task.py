@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dendritree_lab.data import load_dataset
-from dendritree_lab.studies.engine.task import BATCH_SIZE, CLIP, FEWEST_EPOCHS, MOST_EPOCHS, Task, epochs_for
+from dendritree_lab.studies.engine.task import (
+    CLIP,
+    FEWEST_EPOCHS,
+    MOST_EPOCHS,
+    Task,
+    batch_size_for,
+    epochs_for,
+)
 from dendritree_lab.studies.fair.comparison_plan import BUDGETS
 
 # ------------------------------------------------------------------------------------------------------------- names
@@ -68,7 +75,7 @@ def test_of_scores_more_is_better_of_errors_less_and_nan_is_worst():
 @given(st.integers(1, 100_000), st.integers(1, 50_000))
 def test_epochs_make_about_the_steps_asked_for(examples, steps):
     epochs = epochs_for(examples, steps)
-    per_epoch = len(range(0, examples, BATCH_SIZE))
+    per_epoch = len(range(0, examples, batch_size_for(examples)))
     assert FEWEST_EPOCHS <= epochs <= MOST_EPOCHS
     if epochs > FEWEST_EPOCHS:
         assert (epochs - 1) * per_epoch < steps  # one less would be too few

@@ -13,7 +13,7 @@ from dendritree.training.rewiring import Rewiring
 from dendritree_lab.data import load_dataset
 from dendritree_lab.studies.engine import task as tasks
 from dendritree_lab.studies.engine.runner import Workers
-from dendritree_lab.studies.engine.task import BATCH_SIZE, Task
+from dendritree_lab.studies.engine.task import Task, batch_size_for
 from dendritree_lab.studies.fair import comparison as trials
 from dendritree_lab.studies.fair.comparison import compare
 from dendritree_lab.studies.fair.comparison_plan import configuration_of
@@ -68,7 +68,12 @@ def test_a_record_is_what_anybody_gets_who_trains_that_model(expected):
     try:
         torch.manual_seed(record.seed)
         model = create_model(configuration.network, **configuration.arguments)
-        rule = {"schedule": "one-cycle", "optimizer": "adamw", "batch_size": BATCH_SIZE, "seed": record.seed}
+        rule = {
+            "schedule": "one-cycle",
+            "optimizer": "adamw",
+            "batch_size": batch_size_for(len(split.train)),
+            "seed": record.seed,
+        }
         rates = {"lr": configuration.lr, "weight_decay": configuration.weight_decay}
         config = FitConfig(epochs=len(record.curves["val_loss"]), **rule, **rates)
         history = fit(model, split, config, callbacks=moving)
