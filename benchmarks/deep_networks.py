@@ -1,6 +1,6 @@
 """What deep dendritic networks cost beside CNNs of the same size: multiply-adds of an image, time of a training step.
 
-All networks of a size take turns in one interleaved run, with batches of 128.
+All networks of a size take turns in one interleaved run, with batches of 128; memory is kept between steps, as by `fit`.
 
     python benchmarks/deep_networks.py --out benchmarks/results/deep_networks.csv
 """
@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from dendritree import count, create_model
+from dendritree.training import memory_kept
 
 SIZES = (("mnist", (1, 28, 28), 2000), ("mnist", (1, 28, 28), 9000), ("cifar10", (3, 32, 32), 18_000),
          ("cifar10", (3, 32, 32), 72_000))  # fmt: skip
@@ -49,7 +50,8 @@ def main() -> None:
         common: dict[str, Any] = {"image_shape": image, "budget": budget}
         models = {"dendritic": create_model("dendritic", **common)}
         models |= {stage: create_model("cnn", stage=stage, **common) for stage in STAGES}
-        times = timed({name: step_of(model, image) for name, model in models.items()}, seconds=arguments.seconds)
+        with memory_kept():
+            times = timed({name: step_of(model, image) for name, model in models.items()}, seconds=arguments.seconds)
         for name, model in models.items():
             found = count(model)
             ratio = times[name]["q25_ms"] / times["plain"]["q25_ms"]
