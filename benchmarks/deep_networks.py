@@ -1,6 +1,6 @@
 """What deep dendritic networks cost beside CNNs of the same size: multiply-adds of an image, time of a training step.
 
-All networks of a size take turns in one interleaved run, with batches of 128; memory is kept between steps, as by `fit`.
+All networks of a size take turns in one interleaved run, with batches of 128, and memory is kept between steps.
 
     python benchmarks/deep_networks.py --out benchmarks/results/deep_networks.csv
 """

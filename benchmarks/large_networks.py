@@ -91,7 +91,7 @@ def run(out: Path, part: str, family: str, *, lr: float, epochs: int, seed: int,
     with torch_threads(1):
         history = fit(net, data, config, verbose=True)
         val, test = history.best.val_acc, "" if part == "rate" else f"{evaluate(net, data.test)[1]:.4f}"
-    found_sizes = count(net)
+    found_sizes = count(net, (3072,))
     values = (part, family, found_sizes.total, found_sizes.multiply_adds, lr, epochs, seed, f"{val:.4f}", test,
               round(sum(epoch.seconds for epoch in history.epochs)))  # fmt: skip
     with out.open("a", encoding="utf-8", newline="") as file:
