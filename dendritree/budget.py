@@ -43,6 +43,10 @@ class Count:
         """All parameters."""
         return self.weights + self.biases
 
+    def __repr__(self) -> str:
+        size = f"total={self.total}, weights={self.weights}, biases={self.biases}"
+        return f"Count({size}, multiply_adds={self.multiply_adds})"
+
 
 def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
     """Count a model's weights, biases and multiply-adds, each parameter once.
@@ -55,7 +59,7 @@ def count(model: Any, input_shape: tuple[int, ...] | None = None) -> Count:
 
     Example:
         >>> count(MLNClassifier(1024, 10, branching=2))
-        Count(weights=20460, biases=10230, multiply_adds=20460, masked_weights=69905000)
+        Count(total=30690, weights=20460, biases=10230, multiply_adds=20460)
     """
     model = network_of(model)
     weights = biases = masked_extra = 0

@@ -17,8 +17,8 @@ from ..tree.levels import AUTO, Branching, check_shape
 from ..wiring import Tied, Wiring, resolve_wiring
 from .mlps import feed_forward, group, trace_forwards
 from .perceptrons import CONVOLUTIONS, find_perceptrons
-from .replacement import fit_blocks, put_in
-from .report import ConversionReport, LeftAlone
+from .replacement import fit_blocks, least_budget, put_in
+from .report import ConversionReport, LayersLeftAlone, LeftAlone
 
 Where: TypeAlias = str | type[nn.Module] | Callable[[str, nn.Module], bool] | Sequence[Any]
 """A shell pattern on dotted names, a class, a function `(name, module) -> bool`, or several of these."""
@@ -93,9 +93,15 @@ def convert(
     if where is None:
         groups, others = feed_forward(model, groups, reasons)
         reasons |= others
+    own = sum(perceptron.parameters for block in groups for perceptron in block)
+    if groups and isinstance(allowed, int) and allowed > own:
+        raise OptionError(f"budget must be at most the {own:,} parameters of the layers to convert: got {allowed:,}")
     replacements, too_small = fit_blocks(groups, allowed, resolved, branching)
+    unnamed = not any(name in _conditions(where) for name in too_small)
+    if unnamed and not replacements and (least := least_budget(groups, allowed, resolved, branching)) is not None:
+        raise OptionError(f"budget must be at least {least:,} to convert any layer here: got {allowed:,}")
     reasons |= too_small | {name: NOT_SELECTED for name in candidates if name not in selected}
-    left_alone = tuple(LeftAlone(name, reasons[name]) for name in candidates if name in reasons)
+    left_alone = LayersLeftAlone(LeftAlone(name, reasons[name]) for name in candidates if name in reasons)
     _check_skipped(where, left_alone, everything=not replacements)
     changes = tuple(replacement.change() for replacement in replacements)
     before = sum(parameter.numel() for parameter in model.parameters() if not is_lazy(parameter))
@@ -142,11 +148,24 @@ def _select(model: nn.Module, where: Where, candidates: Sequence[str]) -> list[s
                 f"where must select perceptrons: {shown} matches {matches[0]}, which has none{_hint(model)}"
             )
         if not inside:
-            near = difflib.get_close_matches(shown, candidates, n=3, cutoff=0.0)
+            near = _near_glob(condition, model) or difflib.get_close_matches(shown, candidates, n=3, cutoff=0.0)
             hint = f"did you mean {' or '.join(map(repr, near))}?"
             raise OptionError(f"where must select perceptrons: {shown} matches no module of the model; {hint}")
         selected |= inside
     return [name for name in candidates if name in selected]
+
+
+def _near_glob(condition: Any, model: nn.Module) -> list[str]:
+    """A shell pattern that matches something, with the nearest names of the model in place of the words of another."""
+    if not isinstance(condition, str) or not set(condition) & set("*?["):
+        return []
+    names = [name for name, _ in model.named_modules()]
+    words = {word for name in names for word in name.split(".")}
+    near = ".".join(
+        word if set(word) & set("*?[") else difflib.get_close_matches(word, words, n=1, cutoff=0.0)[0]
+        for word in condition.split(".")
+    )
+    return [near] if fnmatch.filter(names, near) else []
 
 
 def _hint(model: nn.Module) -> str:

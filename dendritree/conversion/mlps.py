@@ -45,7 +45,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 """Names of modules, functions and methods that act on each number alone, in lower case and without underscores."""
 PASSES = {"alphadropout", "dropout", "identity"}
-SINGLE = "not in a feed-forward block, linear layers with activations alone between; where= selects it by name"
+SINGLE = "not part of an MLP (two linear layers with an activation between); name it in where= to convert it"
 
 
 # --------------------------------------------------------------------------------------------------- forward passes

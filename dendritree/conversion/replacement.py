@@ -5,6 +5,7 @@ Sizes are computed before anything is built. New weights have the scale of those
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -197,6 +198,24 @@ def fit_blocks(
             return replacements, reasons
 
 
+def least_budget(
+    blocks: Sequence[Block], budget: float | int, wiring: Wiring, branching: Branching
+) -> float | int | None:
+    """The least budget, a share or a number as `budget` is, that converts any of the blocks; None if none does."""
+    shares, whole = [1.1], sum(map(_parameters, blocks))
+    for block in blocks:
+        with contextlib.suppress(DendritreeError):  # a wiring that does not suit the layer
+            shares.append(_smallest(block, wiring, branching).parameters / _parameters(block))
+    share = min(shares)
+    if share > 1:
+        return None
+    return math.ceil(share * 1000) / 1000 if isinstance(budget, float) else math.ceil(share * whole)
+
+
+def _smallest(block: Block, wiring: Wiring, branching: Branching) -> Replacement:
+    return _replacement(block, wiring, branching, 2 if len(block) > 1 else min(2, block[0].in_features))
+
+
 def _parameters(block: Block) -> int:
     return sum(perceptron.parameters for perceptron in block)
 
@@ -208,7 +227,7 @@ def _fit(block: Block, allowance: int, wiring: Wiring, branching: Branching) -> 
     high = 2 * low
     if single:
         high = (inputs if _fan_in_is_free(branching) else low) + 1
-    smallest = _replacement(block, wiring, branching, low)
+    smallest = _smallest(block, wiring, branching)
     if smallest.parameters > allowance:
         raise OptionError(f"trees here have at least {smallest.parameters:,} parameters: its budget is {allowance:,}")
 

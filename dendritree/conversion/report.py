@@ -43,12 +43,26 @@ class LeftAlone:
     reason: str
 
 
+class LayersLeftAlone(tuple[LeftAlone, ...]):
+    """The layers that were not converted; printed, they are grouped by reason."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        lines = []
+        for reason in dict.fromkeys(each.reason for each in self):
+            entries = [((each.module,), None, None) for each in self if each.reason == reason]
+            names = textwrap.fill(", ".join(name for name, _ in _grouped(entries)), WIDTH - 2, break_on_hyphens=False)
+            lines += [f"left alone ({reason}):", textwrap.indent(names, "  "), ""]
+        return "\n".join(lines[:-1])
+
+
 @dataclass(frozen=True)
 class ConversionReport:
     """What `convert` did, or would do. `print(report)` shows it as a table; `rows()` is for a data frame."""
 
     changes: tuple[Change, ...]
-    left_alone: tuple[LeftAlone, ...]
+    left_alone: LayersLeftAlone
     """All other perceptron layers of the model."""
     parameters_before: int
     """Parameters of the whole model."""
@@ -66,10 +80,8 @@ class ConversionReport:
             table.append(("converted, in all", "", "", *_totals(self.changes)))
         whole = f"{self.parameters_before:,} -> {self.parameters_after:,}"
         lines = _columns([*table, ("the whole model", "", "", whole, "")])
-        for reason in dict.fromkeys(each.reason for each in self.left_alone):
-            entries = [((each.module,), None, None) for each in self.left_alone if each.reason == reason]
-            names = textwrap.fill(", ".join(name for name, _ in _grouped(entries)), WIDTH - 2, break_on_hyphens=False)
-            lines += ["", f"left alone ({reason}):", textwrap.indent(names, "  ")]
+        if self.left_alone:
+            lines += ["", str(self.left_alone)]
         if self.changes:
             lines += ["", *textwrap.wrap(TRAIN, WIDTH)]
         return "\n".join(lines)

@@ -181,9 +181,12 @@ def _checked(scores: NDArray[np.float32], wanted: NDArray[np.float64], bits: int
     spread = float(np.sqrt(((wanted - wanted.mean()) ** 2).mean())) or 1.0
     rounding = float(np.sqrt((apart**2).mean())) / spread
     if not rounding <= ROUNDING[bits]:
+        advice = (
+            "fine-tune with FitConfig(quantized=4), or use bits=8" if bits == 4 else "more examples or float may help"
+        )
         raise DendritreeError(
             f"scores in integers must differ from the model's by at most {ROUNDING[bits]} of their spread: they "
-            f"differ by {rounding:.3g}; more examples or float may help"
+            f"differ by {rounding:.3g}; {advice}"
         )
     return difference
 

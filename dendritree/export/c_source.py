@@ -54,7 +54,7 @@ void ${name}_predict(const $given *x, float *scores)
     $predict
 }
 $classify
-#ifdef ${upper}_MAIN /* inputs from stdin, scores to stdout, both as they stand in memory */
+#ifdef ${upper}_MAIN /* raw binary, no text: $given inputs from stdin, float scores to stdout */
 #include <stdio.h>
 int main(void)
 {

@@ -89,7 +89,10 @@ def to_onnx(model: Any, path: str | os.PathLike[str], example: Tensor | None = N
         _check_batches(model, sample)
         outputs = model(sample)
         if not isinstance(outputs, Tensor):
-            raise OptionError(f"the model must return one tensor to be exported: got {type(outputs).__name__}")
+            raise OptionError(
+                f"the model must return one tensor to be exported: got {type(outputs).__name__}; wrap the model in a "
+                "module whose forward returns the tensor, such as `return self.model(x).logits`"
+            )
         program = _program(_simplified(model, sample), sample)
         rows = program.model_proto.graph.input[0].type.tensor_type.shape.dim[0]
         if rows.dim_value:

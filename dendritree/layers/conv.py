@@ -21,7 +21,7 @@ Length: TypeAlias = int | Sequence[int]
 """One number for all axes, or one per axis."""
 
 
-class _DendriticConv(PlacedLayer):
+class DendriticConv(PlacedLayer):
     """Base of both convolutions. `axes` are the names of the axes along which a filter slides."""
 
     SIZES: ClassVar[tuple[str, ...]] = ("in_channels", "out_channels")
@@ -137,7 +137,7 @@ class _DendriticConv(PlacedLayer):
         return {"kernel_size": self.kernel_size, **shape, **norm, **super()._options()}
 
 
-class DendriticConv2d(_DendriticConv):
+class DendriticConv2d(DendriticConv):
     """A convolution of images whose filters are dendritic neurons, with the contract of `nn.Conv2d`.
 
     A filter is a tree over its patch of `in_channels * kernel_height * kernel_width` inputs, the same tree at every
@@ -210,7 +210,7 @@ class DendriticConv2d(_DendriticConv):
     axes = ("height", "width")
 
 
-class DendriticConv1d(_DendriticConv):
+class DendriticConv1d(DendriticConv):
     """A convolution of sequences whose filters are dendritic neurons, with the contract of `nn.Conv1d`.
 
     Like `DendriticConv2d` with one axis: a filter is a tree over `in_channels * kernel_size` inputs. Wirings for images

@@ -74,7 +74,7 @@ def dendritic_preset(
         (torch.Size([5, 10]), 1928)
     """
     if image_shape is None or neurons != "tree":
-        inputs = math.prod(image_shape or (0,)) if in_features is None else in_features
+        inputs = _inputs(in_features, image_shape)
         single = preset_options(
             inputs, out_features, budget=budget, image_shape=image_shape, neurons=neurons, dropout=dropout
         )
@@ -87,7 +87,7 @@ def dendritic_preset(
 
 @register("dendritic-single", example={"in_features": 16, "out_features": 3, "budget": 300})
 def single_layer_preset(
-    in_features: int,
+    in_features: int | None = None,
     out_features: int = 10,
     *,
     budget: int | str,
@@ -107,15 +107,23 @@ def single_layer_preset(
             so do neurons at different places.
 
     Example:
-        >>> net = single_layer_preset(784, 10, budget=8000, image_shape=(1, 28, 28))
+        >>> net = single_layer_preset(image_shape=(1, 28, 28), budget=8000)
         >>> sum(p.numel() for p in net.parameters()) <= 8000
         True
     """
+    inputs = _inputs(in_features, image_shape)
     options = preset_options(
-        in_features, out_features, budget=budget, image_shape=image_shape, neurons=neurons, dropout=dropout
+        inputs, out_features, budget=budget, image_shape=image_shape, neurons=neurons, dropout=dropout
     )
-    _warn_of_pixels(in_features, image_shape)
+    _warn_of_pixels(inputs, image_shape)
     return DendriticNetwork(**options, output=output, device=device, dtype=dtype)
+
+
+def _inputs(in_features: int | None, image_shape: Sequence[int] | None) -> int:
+    """The number of inputs, from either argument."""
+    if in_features is None and image_shape is None:
+        raise OptionError("a model needs in_features or image_shape, (channels, height, width): got neither")
+    return math.prod(image_shape or ()) if in_features is None else in_features
 
 
 def _warn_of_pixels(in_features: int, image_shape: Sequence[int] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from ..errors import OptionError, ShapeError, check_index
 from ..explanation import explain
 from ..layers import DendriticLayer
+from ..layers.forest_layer import ForestLayer
 from ..models.holders import network_of
 from ..tree import Forest
 from ..wiring.image_orders import check_image_shape, image_of
@@ -40,6 +42,14 @@ class Branches(NamedTuple):
         return ["soma"] * somas + [f"branch {place}" for place in range(len(self.nodes) - somas)]
 
 
+def tree_layer_of(model: Any) -> ForestLayer:
+    """The layer whose trees `plot_tree` draws: as `layer_of`; if there is none, the first dendritic convolution."""
+    layers = [module for module in network_of(model).modules() if isinstance(module, ForestLayer)]
+    if not layers:
+        raise OptionError(f"the model must have a DendriticLayer or a DendriticConv2d to draw: {_got(model)}")
+    return next((layer for layer in layers if isinstance(layer, DendriticLayer)), layers[0])
+
+
 def layer_of(model: Any) -> DendriticLayer:
     """A dendritic layer: the argument itself, or the first one of a model or of an object that holds a network.
 
@@ -50,7 +60,15 @@ def layer_of(model: Any) -> DendriticLayer:
     for module in network_of(model).modules():
         if isinstance(module, DendriticLayer):
             return module
-    raise OptionError(f"the model must have a DendriticLayer to draw: got {type(model).__name__}")
+    raise OptionError(f"the model must have a DendriticLayer to draw: {_got(model)}")
+
+
+def _got(model: Any) -> str:
+    """What was given instead of a layer, and what can be drawn of it."""
+    names = (name for name, module in network_of(model).named_modules() if name and isinstance(module, ForestLayer))
+    first = next((re.sub(r"\.(\d+)", r"[\1]", name) for name in names), None)
+    hint = "" if first is None else f"; plot_tree draws its convolutions, such as net.{first}"
+    return f"got {type(model).__name__}{hint}"
 
 
 def names_of(model: Any) -> list[str] | None:

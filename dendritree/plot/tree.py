@@ -13,7 +13,7 @@ import torch
 from ..errors import OptionError, check_index, check_probability, import_extra
 from ..ops.reference import masked_levels
 from ..tree import BoolArray
-from .fields import Floats, input_names, layer_of, names_of
+from .fields import Floats, input_names, layer_of, names_of, tree_layer_of
 from .palette import Theme
 from .style import NORMAL, SMALL, Picture, color_bar, style_axes, two_sided
 from .tree_layout import TreeLayout, lay_out
@@ -41,7 +41,8 @@ def plot_tree(
     """The tree of a neuron, with edge widths and colors by weight; dropped synapses are red.
 
     Args:
-        layer: a `DendriticLayer`, or a model or estimator, whose first one is drawn.
+        layer: a `DendriticLayer` or a `DendriticConv2d`, or a model or estimator, whose first one is drawn. The inputs
+            of a convolution are those of a patch.
         neuron: the neuron whose tree is drawn.
         form: `"layered"`, synapses on the left; `"radial"`, root in the middle; `"auto"`, by the number of synapses.
         dropout: share of synapses to drop, in one draw; by default that of a layer in training mode, otherwise 0.
@@ -61,11 +62,11 @@ def plot_tree(
         2
     """
     names = names_of(layer) if names is None else names
-    layer, picture = layer_of(layer), Picture(theme, path)
+    layer, picture = tree_layer_of(layer), Picture(theme, path)
     tree = lay_out(layer.forest, neuron, form)
     shown = layer.edge_weight.detach().double().cpu().numpy()[tree.edges]
     p = (layer.dropout if layer.training else 0.0) if dropout is None else check_probability("dropout", dropout)
-    labels = input_names(names, layer.in_features)
+    labels = input_names(names, layer.forest.in_features)
     size = (5.2, 5.2) if tree.form == "radial" else (4.6, max(2.4, 0.6 + 0.17 * int(tree.is_synapse.sum())))
     ax = picture.axes(ax, *size)
     # Synapses drop independently, so drawing for one neuron alone is valid.

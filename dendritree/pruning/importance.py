@@ -26,6 +26,7 @@ from ..layers.dendritic import Trace
 from ..layers.forest_layer import ForestLayer
 from ..models import DendriticNetwork
 from ..models.chain import ON_MAPS, chain_of, split_shape
+from ..training.threads import torch_threads
 
 Floats = npt.NDArray[np.float64]
 AT_ONCE = 1 << 22
@@ -78,6 +79,7 @@ def trees_of(model: nn.Module) -> list[ForestLayer]:
 
 
 @torch.no_grad()
+@torch_threads(1)  # several would wait for each other on a busy machine
 def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor | None) -> list[Measured]:
     """Every dendritic layer of a model, measured."""
     layers = trees_of(model)
@@ -90,7 +92,9 @@ def measure(model: nn.Module, examples: Tensor | None, reference: float | Tensor
         raise OptionError(f"a model to be pruned must use each dendritic layer once: {type(model).__name__} does not")
     if examples is None:
         if not isinstance(model, ForestLayer):
-            raise OptionError("a model must be pruned with examples, on which importance is measured: got none")
+            raise OptionError(
+                "a model must be pruned with examples=, on which importance is measured, or data=: got neither"
+            )
         whole = copy.deepcopy(model).double().eval()
         row = model.weight.new_zeros(1, model.forest.in_features)
         start = _reference(0.0 if reference is None else reference, row)

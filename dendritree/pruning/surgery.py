@@ -68,7 +68,8 @@ def prune(
             continues its training.
         retrain: how to retrain; by default five epochs with cosine decay from 0.003, and the loss by the targets:
             squared error for real numbers, otherwise cross-entropy.
-        seconds: time limit for retraining: after the first epoch, none is started that would exceed it; 0 skips it.
+        seconds: limit in seconds on the wall clock for retraining, evaluation included: after the first epoch, none is
+            started that would exceed it; 0 skips it.
         reference: the input to compare with: a number or a tensor of shape (in_features,); one row, for an object that
             holds a network. By default the mean of the examples, or 0 without examples.
 
@@ -96,6 +97,8 @@ def prune(
         reference = None if reference is None else inputs_of(model, like(rows, reference))[0]
     if budget is not None:
         left = check_budget(budget)
+        if isinstance(left, int) and left > (size := parameters_of(network)):
+            raise OptionError(f"budget must be at most the model's own {size:,} parameters: got {left:,}")
         most = left if isinstance(left, int) else math.floor(left * parameters_of(network))
         small = cut_to_budget(network, measure(network, examples, reference), most)
     elif isinstance(threshold, bool) or not isinstance(threshold, int | float) or not threshold >= 0:

@@ -32,8 +32,8 @@ class DendriticClassifier(_sklearn.ClassifierMixin, DendriticEstimator):  # type
         neurons: `"tree"`; `"sparse"` for neurons without dendrites; or a control, `"dense"` (an MLP of the same budget)
             or `"linear"`.
         image_shape: (channels, height, width) of rows that are the pixels of an image; neurons then read small windows.
-        branching: synapses per dendrite and dendrites per neuron, as in `DendriticLayer`; by default `[8, 4]` for
-            tables.
+        branching: `[synapses per dendrite, dendrites per neuron]`, as in `DendriticLayer`; by default `[8, 4]` for
+            tables. There is no separate option for the number of dendrites.
         wiring: which inputs a neuron reads, as in `DendriticLayer`; by default `"random"` for tables.
         epochs: passes over the rows; by default enough for about 0.6 steps per row (200 to 1,300 steps in total), but
             at least 15.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -20,6 +21,8 @@ from ..randomness import own_draws
 from ..training import EarlyStopping, FitConfig, History, fit, make_optimizer
 from ..training.committee import Committee, draw_members, tree_of_neuron
 from ..training.examples import Examples, Split, no_leftover
+from ..training.history import Callback
+from ..training.progress import show_progress
 from ..training.threads import torch_threads
 from .estimator_module import CLIP, EstimatorModule
 from .networks import auto_batch_size, auto_budget, auto_epochs, auto_members, make_network
@@ -139,9 +142,11 @@ class DendriticEstimator(_sklearn.BaseEstimator):  # type: ignore[misc, name-def
             restore_best=len(split.val) > 0,
             seed=self._seed,
         )
-        stopping = [EarlyStopping(patience)] if self.early_stopping else []
+        callbacks: list[Callback] = [EarlyStopping(patience)] if self.early_stopping else []
+        if self.verbose:  # without early stopping, the validation examples are rows that some members do not learn from
+            callbacks.append(functools.partial(show_progress, validation=self.early_stopping))
         model = committee or self.network_
-        curves = self._train(model, split, config, callbacks=stopping, verbose=self.verbose).columns()
+        curves = self._train(model, split, config, callbacks=callbacks).columns()
         if committee is not None:
             self.network_ = committee.merged()
         self.n_iter_, self.loss_curve_ = len(curves["epoch"]), curves["train_loss"]

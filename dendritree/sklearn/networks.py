@@ -92,7 +92,9 @@ def make_network(
     check_one_of("neurons", neurons, (*PRESET_NEURONS, *FAMILIES[2:]))
     given = {name: value for name, value in (("branching", branching), ("wiring", wiring)) if value is not None}
     for name in given:  # sparse neurons have a wiring and no dendrites
-        check_one_of(f"neurons with {name}", neurons, PRESET_NEURONS if name == "wiring" else ("tree",))
+        needed = PRESET_NEURONS if name == "wiring" else PRESET_NEURONS[:1]
+        if neurons not in needed:
+            raise OptionError(f"{name} needs neurons={' or '.join(map(repr, needed))}: got {neurons!r}")
     options: dict[str, Any] = {"in_features": in_features, "out_features": out_features, "dropout": dropout}
     if neurons == "linear":
         return create_model("perceptrons", **options, output="logits")

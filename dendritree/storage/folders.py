@@ -129,6 +129,8 @@ def read_folder(
 ) -> Any:
     """The object in a folder, of one of these formats or of any; or the network `into`, filled from the folder."""
     _check_device(device)
+    if not Path(folder).exists():
+        raise FormatError(f"the model folder {os.fspath(folder)} does not exist")
     try:
         config = _read_config(folder, *formats)
         if not (Path(folder) / _weights_file(config)).exists():  # another process may just have replaced the model

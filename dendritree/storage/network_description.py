@@ -133,4 +133,5 @@ def _load(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     try:
         module.load_state_dict(dict(tensors))
     except (RuntimeError, KeyError, DendritreeError) as error:
-        raise FormatError(f"the weights are not those of {type(module).__name__}: {error}") from error
+        reason = " ".join(str(error).split())  # torch lists every key, which can be thousands of characters
+        raise FormatError(f"the weights are not those of {type(module).__name__}: {reason:.160}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,14 @@ class Examples:
     def __len__(self) -> int:
         return len(self.x)
 
+    def __iter__(self) -> Iterator[Tensor]:
+        """x and y, for `x, y = examples`."""
+        return iter((self.x, self.y))
+
+    def __repr__(self) -> str:
+        weight = "" if self.weight is None else ", weighted"
+        return f"Examples(x={_form(self.x)}, y={_form(self.y)}{weight})"
+
     def to(self, device: torch.device | str) -> Examples:
         """The same examples on a device."""
         return self._map(lambda values: values.to(device))
@@ -55,6 +63,15 @@ class Examples:
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Examples:
         return Examples(change(self.x), change(self.y), None if self.weight is None else change(self.weight))
+
+
+def _form(values: Tensor) -> str:
+    """Shape and dtype of a tensor.
+
+    >>> _form(torch.zeros(2, 3))
+    '(2, 3) float32'
+    """
+    return f"{tuple(values.shape)} {str(values.dtype).removeprefix('torch.')}"
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,21 @@ WIDTH = 20
 """Characters of a bar."""
 
 
-def show_progress(run: Run) -> None:
+def show_progress(run: Run, *, validation: bool = True) -> None:
     """Show the completed epochs, the metrics of the last one and the time left, for `fit(verbose=True)`.
 
     In a terminal or a notebook, one line with a bar is updated in place; elsewhere, there is a line per epoch.
+
+    Args:
+        run: the run.
+        validation: whether to show the metrics of the validation examples, if there are any.
     """
     epochs, total = run.history.epochs, run.history.config.epochs
     last, spent = epochs[-1], sum(epoch.seconds for epoch in epochs)
     ended = len(epochs) == total or run.stop
     time = f"{_duration(spent)} in all" if ended else f"{_duration((total / len(epochs) - 1) * spent)} left"
-    figures = [f"loss {last.train_loss:.4f}", f"validation loss {last.val_loss:.4f}", f"accuracy {last.val_acc:.4f}"]
+    figures = [f"accuracy {last.val_acc:.4g}", f"loss {last.train_loss:.4g}", f"validation loss {last.val_loss:.4g}"]
+    figures = figures if validation else figures[1:2]
     shown, count = [figure for figure in figures if not figure.endswith("nan")], f"epoch {len(epochs)} of {total}"
     if sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel"):  # a notebook's stream
         bar = f"|{'█' * (WIDTH * len(epochs) // total):{WIDTH}}|"

@@ -33,7 +33,7 @@ def image_of(
     if shape is None:
         side = math.isqrt(in_features)
         if side * side != in_features:
-            reader = f"{kind} {name!r}" if name else "a picture"
+            reader = f"{kind} {name!r} is for images: it" if name else "a picture"
             raise ShapeError(
                 f"{reader} takes a square image unless image_shape is given: got {in_features} inputs; "
                 f"{side * side} or {(side + 1) ** 2} would fit"

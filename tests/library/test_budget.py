@@ -233,3 +233,10 @@ def test_the_model_is_left_as_it_was(look):
 def test_anything_that_is_not_a_module_is_rejected():
     with pytest.raises(OptionError, match=r"an nn\.Module.*: got int"):
         summary(3)
+
+
+def test_a_count_shows_the_total_and_keeps_what_masks_would_store():
+    cost = count(MLNClassifier(16, 3, branching=4))
+    size = f"total={cost.total}, weights={cost.weights}, biases={cost.biases}"
+    assert repr(cost) == f"Count({size}, multiply_adds={cost.multiply_adds})"
+    assert cost.masked_weights > cost.weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import sys
 import time
@@ -27,6 +28,7 @@ def run(arguments: Arguments) -> None:
     from ..data.tables.deciding import open_table
     from ..data.tables.reading import check_column, check_table
     from ..data.tables.schema import read_overrides
+    from ..data.tables.target import read_target
     from ..report import print_report, write_report
     from ..studies.table import fit_table, table_report
 
@@ -43,8 +45,12 @@ def run(arguments: Arguments) -> None:
     if arguments.dry_run or arguments.target is None:
         if arguments.target is not None or not arguments.dry_run:
             check_column(frame, arguments.target, "--target")
-        _print_schema(frame, schema)
+        _print_schema(frame, schema, arguments.target)
         return
+    try:
+        read_target(frame, arguments.target, arguments.task, per_class=arguments.splits, schema=schema)
+    except OptionError as error:
+        raise OptionError(_on_the_command_line(str(error))) from None
     for notice in schema.notices:
         tell(notice)
     out = Path(arguments.out)
@@ -125,17 +131,37 @@ class _Written:
             raise KeyboardInterrupt(f"stopped{model}{resumes}") from None
 
 
-def _print_schema(frame: Any, schema: Any) -> None:
-    """Print how each column is read."""
-    from ..data.tables.cells import as_text
-    from ..data.tables.reading import first_few
+def _on_the_command_line(message: str) -> str:
+    """A message of the library that advises an argument, with the option of the command instead.
 
+    >>> _on_the_command_line("... of type date; types={'sold': \"category\"} reads classes")
+    '... of type date; --schema FILE with {"columns": {"sold": {"type": "category"}}} reads classes'
+    """
+    message = re.sub(
+        r"""types=\{(['"])(.*)\1: "(\w+)"\}""", r'--schema FILE with {"columns": {"\2": {"type": "\3"}}}', message
+    )
+    return message.replace("task='regression'", "--task regression")
+
+
+def _print_schema(frame: Any, schema: Any, target: str | None) -> None:
+    """Print how each column is read, and which ones `fit` leaves out."""
+    from ..data.tables.cells import as_text
+    from ..data.tables.encoding import learn_column
+    from ..data.tables.reading import first_few
+    from ..data.tables.schema import COUNTS_ROWS
+
+    target = None if target is None else target.strip()
     rows, (values, _) = [], schema.read(frame)
+    known = values if target not in values else values[values[target].notna()]
     for name, column in schema.columns.items():
         missing = int(values[name].isna().sum()) if name in values else 0
+        learned = learn_column(known[name], column) if name in values and name != target else None
+        notes = [note for note in column.notes if note != COUNTS_ROWS]
+        notes += [f"left out: {learned}"] if isinstance(learned, str) else []
+        notes += ["the target"] if name == target else []
         shown = first_few([one_line(text)[:20] for text in as_text(frame[name]).dropna().unique()[:4]], 3)
         kind = f"{column.type}, {column.order}" if column.order else column.type
-        rows.append((one_line(name)[:40], kind, shown, missing, "; ".join(map(one_line, column.notes))))
+        rows.append((one_line(name)[:40], kind, shown, missing, "; ".join(map(one_line, notes))))
     print_columns(("column", "type", "cells", "missing", "notes"), rows)
     written = ((name, getattr(schema, name)) for name in ("separator", "encoding", "decimal", "thousands"))
     print("\n" + ", ".join(f"{name} {value!r}" for name, value in written if value is not None))

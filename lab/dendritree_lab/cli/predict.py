@@ -65,9 +65,12 @@ def _predict_table(arguments: Arguments) -> None:
         predicted = model.predict(file.frame, strict=arguments.strict)
     for notice in caught:
         tell(notice.message)
+    evaluated = model.evaluate(predicted)
     if out is not None and out.suffix in PARQUET_ENDINGS:
         write_whole(out, predicted.to_parquet(index=False), "--out")
     else:
+        if model.task == "regression":
+            predicted[model.prediction_name] = [float(f"{each:.6g}") for each in predicted[model.prediction_name]]
         content = file.to_bytes(predicted, decimal=schema.decimal)
         if out is None:
             sys.stdout.write(content.decode(file.encoding))
@@ -75,7 +78,7 @@ def _predict_table(arguments: Arguments) -> None:
             write_whole(out, gzip.compress(content) if out.suffix == ".gz" else content, "--out")
     if out is not None:
         print(f"wrote {out}: {len(predicted):,} rows")
-    if evaluated := model.evaluate(predicted):
+    if evaluated:
         tell(evaluated)
 
 

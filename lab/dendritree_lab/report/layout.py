@@ -235,6 +235,24 @@ def show(value: Any, column: Column) -> str:
             return str(value)
 
 
+def unit_digits(size: float) -> int:
+    """Decimal places that show about four significant digits of a number of this size.
+
+    >>> unit_digits(21.5), unit_digits(0.012), unit_digits(40_000.0)
+    (2, 5, 0)
+    """
+    return min(max(3 - math.floor(math.log10(max(abs(size), 1e-12))), 0), 9)
+
+
+def four_digits(value: float) -> str:
+    """A number with about four significant digits and thousands separators.
+
+    >>> four_digits(40969.7), four_digits(-0.01234)
+    ('40,970', '-0.01234')
+    """
+    return f"{value:,.{unit_digits(value)}f}"
+
+
 def show_seconds(seconds: float) -> str:
     """Format a duration in a suitable unit.
 
@@ -265,7 +283,7 @@ def listed(words: Sequence[str]) -> str:
 
 def _fixed(value: float, digits: int, sign: str = "-") -> str:
     """A number with a true minus sign, which is as wide as a plus, and no sign before a zero."""
-    text = f"{value:{sign}.{digits}f}"
-    if float(text) == 0:
+    text = f"{value:{sign},.{digits}f}"
+    if not text.strip("+-0."):
         text = f"{0.0:.{digits}f}"
     return text.replace("-", "\N{MINUS SIGN}")

@@ -12,6 +12,7 @@ from table_cases import houses
 
 import dendritree
 from dendritree_lab.cli import main
+from dendritree_lab.report.layout import four_digits
 from dendritree_lab.studies.table.table_model import UnknownCellsWarning
 
 QUICK = ["--splits", "2", "--epochs", "1", "--budget", "0.3k"]
@@ -85,8 +86,9 @@ def test_predict_reads_parquet_says_what_it_has_not_seen_and_evaluates(models, t
     assert "'town'" in unseen
     assert "'Utrecht'" in unseen
     result = pd.read_csv(tmp_path / "out.csv")
+    assert all(value == float(f"{value:.6g}") for value in result["prediction"])
     rmse = np.sqrt(np.mean((result["prediction"] - result["price"]) ** 2))
-    assert f"RMSE {rmse:.4g} on 20 rows" in evaluated
+    assert f"RMSE {four_digits(rmse)} on these 20 rows" in evaluated
     status, _, error = call("predict", models / "price", tmp_path / "new.parquet", "--strict")
     assert status == 2
     assert "'Utrecht'" in error

@@ -104,7 +104,6 @@ def test_where_nothing_can_be_swapped_all_reasons_are_given():
     [
         ({"budget": 0.0}, "budget must be a share"),
         ({"budget": -3}, "budget must be an integer"),
-        ({"budget": 5}, "at least 127 parameters"),
         ({"wiring": "randon"}, "did you mean 'random'"),
         ({"branching": 1}, "branching must be"),
         ({"wiring": "shared"}, "got Shared"),
@@ -122,3 +121,14 @@ def test_a_model_that_cannot_be_copied_is_rejected():
     model.cache = model(torch.ones(20))  # a tensor with a history
     with pytest.raises(OptionError, match="deepcopy"):
         convert(model, where="*")
+
+
+def test_a_budget_out_of_range_is_rejected_with_the_nearest_that_is_accepted():
+    model = nn.Sequential(nn.Linear(64, 40), nn.ReLU(), nn.Linear(40, 15), nn.LayerNorm(15), nn.Linear(15, 15))
+    with pytest.raises(OptionError, match=r"budget must be at least 127 to convert any layer here: got 5$"):
+        convert(model, budget=5)
+    assert len(convert(model, budget=127)[1].changes) == 1
+    with pytest.raises(OptionError, match=r"budget must be at least 0\.04 to convert any layer here: got 0\.01$"):
+        convert(model, budget=0.01)
+    with pytest.raises(OptionError, match="budget must be at most the 3,215 parameters of the layers to convert"):
+        convert(model, budget="4k")

@@ -14,7 +14,8 @@ def test_layers_that_differ_in_their_number_share_a_line():
         nn.ModuleDict({"body": nn.TransformerEncoderLayer(32, 2, 96), "out": nn.Linear(32, 32)}) for _ in range(12)
     ]
     model = nn.ModuleDict({"blocks": nn.ModuleList(blocks), "head": nn.Linear(32, 10), "other": nn.Linear(4, 4)})
-    text = str(convert(model, where=["blocks", "head"])[1])
+    report = convert(model, where=["blocks", "head"])[1]
+    text = str(report)
     assert [line.split("  ")[0] for line in text.splitlines()[:6]] == [
         "module",
         "12 x blocks.*.body.(linear1, linear2)",
@@ -28,6 +29,7 @@ def test_layers_that_differ_in_their_number_share_a_line():
     )
     assert re.search(r"left alone \(where= does not select it\):\n  other$", text, re.M)
     assert "distill" in text
+    assert str(report.left_alone) in text
     assert "distill" not in str(ConversionReport((), (), 9, 9))
 
 

@@ -66,7 +66,7 @@ def test_by_default_feed_forward_blocks_are_replaced_and_the_rest_is_listed():
     _, report = convert(Encoder(), dry_run=True)
     assert [change.modules for change in report.changes] == MLPS
     assert {each.module for each in report.left_alone} == ALL.difference(*MLPS)
-    assert all("feed-forward block" in each.reason for each in report.left_alone)
+    assert all("not part of an MLP" in each.reason for each in report.left_alone)
 
 
 def resnet():
@@ -88,14 +88,14 @@ def test_the_only_linear_layer_of_a_cnn_is_its_head(model, replaced):
 
 
 def test_a_model_without_blocks_is_an_error_that_names_where():
-    with pytest.raises(OptionError, match=r"cannot convert 0: not in a feed-forward block.* where="):
+    with pytest.raises(OptionError, match=r"cannot convert 0: not part of an MLP.* where="):
         convert(nn.Sequential(nn.Linear(20, 20), nn.LayerNorm(20), nn.Linear(20, 20)))
 
 
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("*.mpl.*", r"matches no module.*did you mean .*mlp"),
+        ("*.mpl.*", r"matches no module.*did you mean '\*\.mlp\.\*'"),
         ("hed", r"did you mean 'head'"),
         ("layers.0.mlp.1", r"which has none"),
         (nn.GELU, r"which has none"),

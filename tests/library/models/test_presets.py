@@ -166,3 +166,10 @@ def test_sizes_come_from_data_unless_they_are_given():
         create_model("cnn", (np.zeros((9, 32, 32, 3)), np.arange(9)), budget=900)
     with pytest.raises(OptionError, match="data must be a pair"):
         create_model("cnn", [1, 2, 3], budget=900)
+
+
+def test_the_shape_of_an_image_determines_the_inputs_of_one_layer():
+    net = create_model("dendritic-single", image_shape=(1, 12, 12), budget=900)
+    assert net(torch.zeros(2, 144)).shape == (2, 10)
+    with pytest.raises(OptionError, match="needs in_features or image_shape"):
+        create_model("dendritic-single", budget=900)

@@ -1,5 +1,7 @@
 """Pictures: what they show, files, both themes, no global state changed, and errors."""
 
+import re
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -7,8 +9,8 @@ import torch
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from dendritree import DendriticLayer, MLNClassifier, explain
-from dendritree.errors import DendritreeError
+from dendritree import DendriticConv2d, DendriticLayer, MLNClassifier, create_model, explain
+from dendritree.errors import DendritreeError, OptionError
 from dendritree.models import DendriticNetwork
 from dendritree.plot import (
     plot_explanation,
@@ -219,3 +221,14 @@ def test_pruning_is_drawn_by_loss_where_there_is_no_accuracy():
 def test_what_cannot_be_drawn_is_rejected(make, rule):
     with pytest.raises(DendritreeError, match=rule):
         make()
+
+
+def test_a_stack_of_convolutions_is_drawn_by_the_tree_of_a_filter():
+    net = create_model("dendritic", image_shape=(1, 12, 12), budget=600)
+    name, layer = next((name, each) for name, each in net.named_modules() if isinstance(each, DendriticConv2d))
+    inputs = layer.forest.in_features
+    assert len(plot_tree(net, names=[f"pixel {i}" for i in range(inputs)]).axes) == 2
+    assert len(plot_tree(layer, neuron=1).axes) == 2
+    shown = re.escape(f"net.{name.replace('.1', '[1]')}")
+    with pytest.raises(OptionError, match=f"got ConvNetwork; plot_tree draws its convolutions, such as {shown}"):
+        plot_weights(net)

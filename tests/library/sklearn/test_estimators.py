@@ -358,7 +358,7 @@ def test_trees_and_wiring_can_be_chosen(iris, tmp_path):
     again = load(tmp_path / "model")
     assert again.get_params()["wiring"] == Random(seed=3)
     np.testing.assert_array_equal(again.fit(x, y).predict_proba(x), model.predict_proba(x))
-    with pytest.raises(OptionError, match="neurons with branching must be one of 'tree': got 'dense'"):
+    with pytest.raises(OptionError, match="branching needs neurons='tree': got 'dense'"):
         quick(neurons="dense", branching=[3, 2]).fit(x, y)
     with pytest.raises(OptionError, match="budget must be at least"):
         quick(branching=[4, 4, 4, 4]).fit(x, y)

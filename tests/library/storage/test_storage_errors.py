@@ -49,7 +49,8 @@ def assert_rejected(folder, message, error=FormatError):
 def test_what_is_no_model_folder_is_rejected_by_name(folder, tmp_path):
     (tmp_path / "file").write_text("hello")
     (folder / "config.json").unlink()
-    for path in (tmp_path / "none", tmp_path / "file", folder):
+    assert_rejected(tmp_path / "none", "the model folder .*none does not exist")
+    for path in (tmp_path / "file", folder):
         assert_rejected(path, rf"must hold config\.json.*{path.name}")
 
 

@@ -8,6 +8,9 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 ORDERS = ("year first", "day first", "month first")
 MISSING = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL"})
 """Texts of missing cells in a column of any type; empty cells are missing too."""
@@ -21,6 +24,8 @@ MISSING_NUMBERS = frozenset({
 SPACES = " \u00a0\u2009\u202f'\u2019"
 """Thousands separators that have no other meaning in numbers."""
 LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
+UNIQUE_LEAST = 20
+"""Number of rows above which a column that counts them, or has a different string in each, is of no use."""
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86_400.0  # seconds
 TIME = (
@@ -115,3 +120,24 @@ def as_text(cells: Any, decimal: str = ".") -> Any:
         return str(cell).strip() or None
 
     return cells.astype(object).map(text, na_action="ignore")
+
+
+def as_numbers(cells: Any) -> NDArray[np.float64]:
+    """Numbers or dates, as read by the schema, as numbers: dates as days since 1970; NaN where missing."""
+    values = cells.to_numpy()
+    if values.dtype.kind != "M":
+        return np.asarray(values, np.float64)
+    return np.where(np.isnat(values), np.nan, values.astype("datetime64[ms]").astype(np.int64) / (1000 * DAY))
+
+
+def counts_rows(cells: Any) -> bool:
+    """Whether each number or date of a column, as read by the schema, is the one before plus 1.
+
+    >>> import pandas
+    >>> counts_rows(pandas.Series(range(70_001, 70_100))), counts_rows(pandas.Series([1.5, 2.5, 3.5]))
+    (True, False)
+    """
+    if hasattr(cells, "cat") or len(cells) <= UNIQUE_LEAST:
+        return False
+    numbers = as_numbers(cells)
+    return bool((numbers[1:] == numbers[:-1] + 1).all())

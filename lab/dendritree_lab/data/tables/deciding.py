@@ -13,9 +13,9 @@ import numpy as np
 
 from dendritree.errors import OptionError, check_one_of
 
-from .cells import LEADING_ZERO, MISSING, MISSING_NUMBERS, ORDERS, as_text, days_of, number_of
+from .cells import LEADING_ZERO, MISSING, MISSING_NUMBERS, ORDERS, as_text, counts_rows, days_of, number_of
 from .reading import TableFile, check_column, check_table, first_few, read_file
-from .schema import TYPES, ColumnSchema, TableSchema, check_overrides, thousands_of
+from .schema import COUNTS_ROWS, TYPES, ColumnSchema, TableSchema, check_overrides, thousands_of
 
 SHARE = 0.95
 """Minimum share of numbers, or of dates of one order, for a text column of that type; other cells are missing."""
@@ -60,7 +60,10 @@ def decide_schema(
     decided = TableSchema({}, decimal=decimal, **{name: value for name, value in table.items() if name != "decimal"})
     day_first = _day_first(texts.values(), decided)
     columns = {name: _column(each, by_column.get(name, {}), decided, day_first) for name, each in texts.items()}
-    return replace(decided, columns=columns)
+    decided = replace(decided, columns=columns)
+    unique = [name for name in columns if frame[name].is_unique]
+    counting = [name for name, cells in decided.read(frame, unique)[0].items() if counts_rows(cells)]
+    return replace(decided, columns=columns | {name: replace(columns[name], notes=(COUNTS_ROWS,)) for name in counting})
 
 
 def open_table(

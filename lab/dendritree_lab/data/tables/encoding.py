@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from dendritree.errors import FormatError, OptionError, check_one_of
 
-from .cells import DAY, MISSING, MISSING_NUMBERS
+from .cells import MISSING, MISSING_NUMBERS, UNIQUE_LEAST, as_numbers
 from .deciding import decide_schema
 from .reading import check_table, first_few
-from .schema import TableSchema
+from .schema import COUNTS_ROWS, ColumnSchema, TableSchema
 
 KINDS = ("number", "category", "date")
 MOST_CATEGORIES = 30
 """Maximum number of categories with their own input; rarer ones share one."""
-UNIQUE_SHARE, UNIQUE_LEAST = 0.9, 20
-"""Limits above which strings count as unique per row, and so are useless for other rows."""
+UNIQUE_SHARE = 0.9
+"""Share above which strings count as unique per row, and so are useless for other rows."""
 MOST, MOST_DAYS = sys.float_info.max, 2_932_896.0
 """Limits of numbers, and of dates in days since 1970: the end of the year 9999."""
 
@@ -92,16 +92,16 @@ class TableColumn:
         return inputs.astype(np.float64), unknown
 
 
-def learn_column(cells: Any) -> TableColumn | str:
+def learn_column(cells: Any, schema: ColumnSchema) -> TableColumn | str:
     """Learn a column from its cells, read by the schema; returns a string with the reason if it is left out."""
+    if COUNTS_ROWS in schema.notes:
+        return COUNTS_ROWS
     name, present = str(cells.name), cells.dropna()
     missing, different = bool(cells.isna().any()), present.nunique()
     if different < (1 if missing else 2):
         return "is empty" if not len(present) else "has only one value"
     if not hasattr(cells, "cat"):
         numbers = as_numbers(present)
-        if len(cells) > UNIQUE_LEAST and not missing and (numbers[1:] == numbers[:-1] + 1).all():
-            return "counts the rows"
         middle = 2 * float(np.median(numbers / 2))  # the sum of two numbers near 1e308 is infinite
         return TableColumn(name, "date" if hasattr(cells, "dt") else "number", middle, missing=missing)
     counts = present.astype(object).value_counts()
@@ -110,14 +110,6 @@ def learn_column(cells: Any) -> TableColumn | str:
     ordered = sorted(counts.index, key=lambda text: (-counts[text], text))
     frequent, rare = ordered[:MOST_CATEGORIES], ordered[MOST_CATEGORIES:]
     return TableColumn(name, "category", categories=tuple(frequent), rare=tuple(rare), missing=missing)
-
-
-def as_numbers(cells: Any) -> Array:
-    """Numbers or dates, as read by the schema, as numbers: dates as days since 1970; NaN where missing."""
-    values = cells.to_numpy()
-    if values.dtype.kind != "M":
-        return np.asarray(values, np.float64)
-    return np.where(np.isnat(values), np.nan, values.astype("datetime64[ms]").astype(np.int64) / (1000 * DAY))
 
 
 def _date_parts(days: Array) -> Array:
@@ -179,7 +171,7 @@ class TableEncoding:
         """
         frame = check_table(frame)
         schema = decide_schema(frame) if schema is None else schema
-        learned = {name: learn_column(cells) for name, cells in schema.read(frame)[0].items()}
+        learned = {name: learn_column(cells, schema.columns[name]) for name, cells in schema.read(frame)[0].items()}
         ignored = [name for name in frame.columns if schema.columns[name].type == "ignore"]
         learned |= dict.fromkeys(ignored, "is ignored, as the schema says")
         columns = tuple(column for column in learned.values() if isinstance(column, TableColumn))

@@ -22,6 +22,8 @@ from dendritree.errors import FormatError, OptionError, check_one_of, nearest
 from .cells import DAY, ORDERS, as_text, days_of, number_of
 
 TYPES = ("number", "category", "date", "ignore")
+COUNTS_ROWS = "counts the rows"
+"""The note on a column that no model learns from; decided from the whole table, before any row is left out."""
 LAST_YEAR = np.datetime64("9999-01-01", "ms")
 FIRST_YEAR = np.datetime64("0002-01-01", "ms")
 """Dates from LAST_YEAR on, or before FIRST_YEAR, mean "never" and are missing."""
@@ -78,7 +80,8 @@ class TableSchema:
     @property
     def notices(self) -> list[str]:
         """What the user should know about the decisions."""
-        return [f"column {name!r}: {note}" for name, column in self.columns.items() for note in column.notes]
+        noted = [(name, note) for name, column in self.columns.items() for note in column.notes]
+        return [f"column {name!r}: {note}" for name, note in noted if note != COUNTS_ROWS]
 
     # ------------------------------------------------------------------------------------------------------- reading
 

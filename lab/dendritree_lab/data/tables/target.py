@@ -15,9 +15,9 @@ from dendritree.training.examples import PARTS, Examples, cut
 
 from ..arrays import FEW_NUMBERS, describe_parts
 from ..split import DataSplit
-from .cells import as_text, number_of
+from .cells import as_numbers, as_text, number_of
 from .deciding import decide_schema
-from .encoding import TableEncoding, as_numbers
+from .encoding import TableEncoding
 from .reading import check_column, check_table, first_few
 from .schema import TableSchema
 

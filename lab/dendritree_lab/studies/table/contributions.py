@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dendritree.explanation import explain
 
-from ...data.tables.encoding import TableColumn, as_numbers
+from ...data.tables.cells import as_numbers
+from ...data.tables.encoding import TableColumn
 from ...data.tables.reading import check_table
 from ..engine.statistics import CONFIDENCE
 from .table_model import TableModel, UnknownCellsWarning

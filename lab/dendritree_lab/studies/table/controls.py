@@ -27,6 +27,7 @@ from ...data.tables.deciding import decide_schema
 from ...data.tables.encoding import TableEncoding
 from ...data.tables.schema import TableSchema
 from ...data.tables.target import Target
+from ...report.layout import four_digits
 from ..engine.runner import Observer, silent
 from ..engine.statistics import Difference, paired_difference
 from ..engine.store import RunStore
@@ -96,11 +97,9 @@ class FamilyScores:
         >>> FamilyScores("tree", (0.5,), 10, 1.0).show(0.91234)
         '0.9123'
         >>> FamilyScores("tree", (1.0,), 10, 1.0, metric="RMSE").show(-16971.3)
-        '-16971'
+        '-16,971'
         """
-        if self.more_is_better:
-            return f"{score:.4f}"
-        return f"{score:.4g}" if abs(score) < 1000 else f"{score:.0f}"
+        return f"{score:.4f}" if self.more_is_better else four_digits(score)
 
 
 def gain_over(first: FamilyScores, second: FamilyScores) -> Difference:

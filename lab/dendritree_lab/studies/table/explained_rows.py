@@ -55,7 +55,7 @@ def _nearest(rows: NDArray[np.int64], values: NDArray[Any], middle: float) -> in
 
 
 def _explained(fit: TableFit, why: str, place: int, name: str) -> Group:
-    row, value, truth = fit.frame.iloc[place : place + 1], fit.predicted.values[place], fit.y[place]
+    row, held_out, truth = fit.frame.iloc[place : place + 1], fit.predicted.values[place], fit.y[place]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownCellsWarning)
         explanation = explain(fit.model, row)
@@ -63,16 +63,21 @@ def _explained(fit: TableFit, why: str, place: int, name: str) -> Group:
         each[0].cpu().numpy() for each in (explanation.inputs, explanation.output, explanation.baseline)
     )
     if fit.model.task == "regression":
-        weights, about, shown = np.ones(1), fit.model.target, (f"{truth:.6g}", f"{value:.6g}")
+        weights, about = np.ones(1), fit.model.target
+        shown = f"{truth:.6g}", f"{held_out:.6g}", f"{output[0]:.6g}"
     else:
         classes = fit.model.estimator.classes_
+        logits = np.array([0.0, output[0]]) if len(output) == 1 else output  # one is the log-odds of the second class
+        value = int(logits.argmax())
         other = _other_class(truth, value, output, classes)
-        if len(output) == 1:  # the log-odds of the second class
+        if len(output) == 1:
             weights = np.array([1.0 if value else -1.0])
         else:
             weights = np.eye(len(output))[value] - np.eye(len(output))[other]
         about = f"log-odds of {classes[value]} against {classes[other]}"
-        shown = str(truth), f"{classes[value]} ({fit.predicted.certainty[place]:.0%})"
+        chance = 1 / np.exp(logits - logits.max()).sum()
+        certainty = fit.predicted.certainty[place]
+        shown = str(truth), f"{classes[held_out]} ({certainty:.0%})", f"{classes[value]} ({chance:.0%})"
     sizes = weights @ inputs
     order = np.argsort(-np.abs(sizes), kind="stable")
     first, others = order[:PARTS_SHOWN], order[PARTS_SHOWN:]
@@ -83,7 +88,7 @@ def _explained(fit: TableFit, why: str, place: int, name: str) -> Group:
     parts += [(f"{len(others)} other columns", None, float(sizes[others].sum()))] if len(others) else []
     parts += [(f"sum: {about}", None, float(weights @ output))]
     number = int(fit.row_numbers[place])
-    title = f"Row {number:,}, {why}: true {shown[0]}, predicted {shown[1]}"
+    title = f"Row {number:,}, {why}: true {shown[0]}, held out {shown[1]}, predicted {shown[2]}"
     return Group(name, title, tuple((number, why, *shown, *part) for part in parts))
 
 

@@ -15,7 +15,7 @@ from sklearn.metrics import (
 )
 
 from ...report.chart import Chart, Line, Panel
-from ...report.layout import Column, Group, Section
+from ...report.layout import Column, Group, Section, unit_digits
 from .contributions import (
     MOST_ROWS,
     QUANTILES,
@@ -61,15 +61,6 @@ def short(name: str, most: int = LONGEST_NAME) -> str:
     'distance to the n…'
     """
     return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
-def unit_digits(size: float) -> int:
-    """Decimal places that show about four significant digits of a number of this size.
-
-    >>> unit_digits(21.5), unit_digits(0.012), unit_digits(40_000.0)
-    (2, 5, 0)
-    """
-    return int(np.clip(3 - np.floor(np.log10(max(abs(size), 1e-12))), 0, 9))
 
 
 def _held_out(fit: TableFit) -> str:
@@ -121,11 +112,14 @@ def _number_sections(fit: TableFit) -> Iterator[Section]:
     digits = unit_digits(rmse)
     columns = (
         Column("r2", "R²", "number"),
-        Column("rmse", "RMSE", "number", digits=digits),
+        Column("rmse", "RMSE of all rows", "number", digits=digits),
         Column("mae", "mean absolute error", "number", digits=digits),
         Column("bias", "mean error", "difference", digits=digits),
     )
-    text = f"{_held_out(fit)} R² is 1 for a perfect model, and 0 for one that is no better than the mean."
+    text = (
+        f"{_held_out(fit)} R² is 1 for a perfect model, and 0 for one that is no better than the mean. The RMSE of all "
+        "rows is not exactly the mean of the splits' RMSEs, by which the comparison above is made."
+    )
     scores = (r2_score(*pair), rmse, mean_absolute_error(*pair), float(errors.mean()))
     yield one_table("quality", "Accuracy of the predictions", text, columns, [scores])
     yield one_table(
@@ -271,12 +265,12 @@ def _example_section(fit: TableFit) -> Section:
     groups = explained_rows(fit)
     size = max((abs(part[-1]) for group in groups for part in group.rows[1:-1]), default=1.0)
     text = (
-        "The output of the model for three rows, and what each column adds to its output for the mean training row; "
-        "the parts add up exactly. The prediction is from the comparison, by a model that was not trained on the row; "
-        "the contributions are those of the kept model, which was."
+        "The prediction of the kept model for three rows, and what each column adds to its output for the mean "
+        "training row; the parts add up exactly. The rows were selected by their predictions held out in the "
+        "comparison, by a model that was not trained on the row; the kept model was."
     )
     columns = (
-        *(Column(name) for name in ("row", "why", "truth", "predicted")),
+        *(Column(name) for name in ("row", "why", "truth", "held_out", "predicted")),
         Column("part", "part"),
         Column("cell", "cell"),
         Column("contribution", "contribution", "difference", digits=unit_digits(size)),

@@ -15,27 +15,30 @@ KEEPS = ("best", "tree", "sparse", "dense", "linear")
 """Values of `keep`: the family of the model to keep, or `best`, which the comparison recommends."""
 
 
-def is_ahead(first: FamilyScores, second: FamilyScores) -> bool:
-    """Whether a family's mean is better than another's by more than one standard error of the difference."""
+def is_preferred(first: FamilyScores, second: FamilyScores) -> bool:
+    """Whether a family's mean is better than another's by more than one standard error of the difference.
+
+    This selects the model to keep, also where the comparison is undecided. Only a 95% interval without 0 says that a
+    family is *ahead*.
+    """
     _, error = paired_mean(first.scores, second.scores, 1 / (len(first.scores) - 1))
     return gain_over(first, second).mean > error
 
 
 def best_family(results: Sequence[FamilyScores]) -> str:
-    """The network to keep: trees, or another one that is ahead of them; but linear if neither is ahead of it.
+    """The network to keep: trees, or another one preferred to them; but linear if that is not preferred to it.
 
-    Ahead means by more than one standard error of the difference over the splits. If several are ahead of trees, the
-    one with the best mean counts.
+    Preferred as in `is_preferred`. If several are preferred to trees, the one with the best mean counts.
     """
     of = by_family(results)
     best = _first_choice(of)
-    return best.family if is_ahead(best, of["linear"]) else "linear"
+    return best.family if is_preferred(best, of["linear"]) else "linear"
 
 
 def _first_choice(of: Mapping[str, FamilyScores]) -> FamilyScores:
-    """Trees, or the family ahead of them, before the comparison with linear."""
-    ahead = [of[family] for family in ("sparse", "dense") if is_ahead(of[family], of["tree"])]
-    return max(ahead, key=lambda each: each.mean if each.more_is_better else -each.mean, default=of["tree"])
+    """Trees, or the family preferred to them, before the comparison with linear."""
+    better = [of[family] for family in ("sparse", "dense") if is_preferred(of[family], of["tree"])]
+    return max(better, key=lambda each: each.mean if each.more_is_better else -each.mean, default=of["tree"])
 
 
 def kept_family(keep: str, results: Sequence[FamilyScores]) -> str:
@@ -48,30 +51,31 @@ def reason(keep: str, results: Sequence[FamilyScores]) -> str:
     of, best = by_family(results), best_family(results)
     if keep not in ("best", best):
         return f"Kept: {IN_WORDS[keep]}, as requested; the comparison recommends {IN_WORDS[best]}."
-    why = "no other network is ahead by more than one standard error"
+    why = "no other network is better on average by more than one standard error"
     if best == "linear":
-        why = f"{_are(_first_choice(of).family)} not ahead by more than one standard error, and it is simpler"
+        first = _first_choice(of).family
+        why = f"{_are(first)} not better on average by more than one standard error, and it is simpler"
     elif best != "tree":
-        why = f"ahead of trees by {_lead(of[best], of['tree'])}, more than one standard error"
+        why = _lead(of[best], of["tree"])
     return f"Kept: {IN_WORDS[best]}, trained on all rows: {why}."
 
 
 def verdict(results: Sequence[FamilyScores]) -> str:
-    """Whether dendrites help here, in a few sentences, starting with gradient boosting if it is ahead."""
+    """Whether dendrites help here, in a few sentences, starting with gradient boosting if it is better.
+
+    The answer is `No` only if trees are decidedly worse than another model; without a decision it is `Not shown`.
+    """
     of = by_family(results)
     best = of[best_family(results)]
     word, sentence = _among_networks(of, best.family)
-    if BOOSTING not in of or not is_ahead(of[BOOSTING], best):
+    if BOOSTING not in of or not is_preferred(of[BOOSTING], best):
         return f"{word}: {sentence}"
     boosting = of[BOOSTING]
-    gain = gain_over(boosting, best)
-    surely = gain.state == "ahead"
-    answer = "No" if surely and not best.short else "Undecided"
+    answer = "No" if gain_over(boosting, best).state == "ahead" and not best.short else "Not shown"
     when = "after so few epochs, " if best.short else ""
-    sure = "" if surely else ", though not significantly"
     return (
-        f"{answer}: {when}gradient boosting is ahead of {IN_WORDS[best.family]} here by {_lead(boosting, best)} "
-        f"({boosting.show(boosting.mean)} against {boosting.show(best.mean)}){sure}. Among the networks, {sentence}"
+        f"{answer}: {when}gradient boosting is {_lead(boosting, best)} "
+        f"({boosting.show(boosting.mean)} against {boosting.show(best.mean)}). Among the networks, {sentence}"
     )
 
 
@@ -85,7 +89,12 @@ def _are(family: str) -> str:
 
 
 def _lead(first: FamilyScores, second: FamilyScores) -> str:
-    return f"{first.show(gain_over(first, second).mean)} in {first.metric}"
+    """How much better a family is on average than another, and whether that is decided."""
+    gain, other = gain_over(first, second), IN_WORDS[second.family]
+    mean, low, high = (first.show(each) for each in (gain.mean, gain.low, gain.high))
+    if gain.state == "ahead":
+        return f"ahead of {other} by {mean} in {first.metric}"
+    return f"better than {other} on average, by {mean} in {first.metric}, but undecided (95% interval {low} to {high})"
 
 
 def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str]:
@@ -99,22 +108,19 @@ def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str
     remedy = f" To find out, compare with {' and '.join(wanted)}." if wanted else ""
     linear = IN_WORDS["linear"]
     if not learned and not wanted:
-        return "No", "no model is better than guessing here. More rows or other columns are needed."
+        return "Not shown", "no model is better than guessing here. More rows or other columns are needed."
     if behind and tree.short:
-        return "Undecided", f"after so few epochs, trees are worse than {behind}.{remedy}"
+        return "Not shown", f"after so few epochs, trees are worse than {behind}.{remedy}"
     if behind:
         return "No", f"on this table, trees are worse than {behind}."
     simpler = next((each for each in ("baseline", "linear") if gains[each] != "ahead"), None)
     if simpler and wanted:
-        return "Undecided", f"a comparison this small cannot distinguish trees from {IN_WORDS[simpler]}.{remedy}"
+        return "Not shown", f"a comparison this small cannot distinguish trees from {IN_WORDS[simpler]}.{remedy}"
     if simpler == "baseline":
-        return "No", f"trees are not significantly better than guessing here, unlike {', '.join(learned)}."
-    if simpler == "linear" and best == "linear":
-        return "No", f"trees are not significantly better than {linear} here. Use that; it is simpler."
-    if simpler == "linear" and best == "tree":
-        return "Undecided", f"trees are better than {linear} on average, but not significantly."
+        return "Not shown", f"trees are not significantly better than guessing here, unlike {', '.join(learned)}."
     if simpler == "linear":
-        return "No", f"trees are not significantly better than {linear} here, and {_are(best)} ahead of both."
+        advice = " Use that; it is simpler." if best == "linear" else ""
+        return "Not shown", f"trees are not significantly better than {linear} here.{advice}"
     if gains["sparse"] == gains["dense"] == "ahead":
         return "Yes", "trees are better here than every control of the same size."
     if gains["sparse"] == "ahead":
@@ -124,7 +130,7 @@ def _among_networks(of: Mapping[str, FamilyScores], best: str) -> tuple[str, str
         part = "trees beat the dense MLP of the same size here, but sparse neurons without dendrites may be as good."
         return "In part", part + remedy
     part = "trees, sparse neurons and a dense MLP of the same size are about equally good here."
-    return "Undecided", part + remedy
+    return "Not shown", part + remedy
 
 
 def _learned(gain: Difference | None) -> bool:

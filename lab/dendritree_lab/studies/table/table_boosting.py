@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from ...data.tables.encoding import TableColumn, TableEncoding, as_numbers
+from ...data.tables.cells import as_numbers
+from ...data.tables.encoding import TableColumn, TableEncoding
 
 MOST_CATEGORIES = 255
 """Maximum number of categories per column in scikit-learn; the rarest ones beyond it share one."""

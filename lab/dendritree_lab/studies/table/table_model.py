@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from dendritree.errors import FormatError, OptionError, check_one_of
 from dendritree.storage import folders
 
-from ...data.tables.cells import as_text
-from ...data.tables.encoding import TableColumn, TableEncoding, as_numbers
+from ...data.tables.cells import as_numbers, as_text
+from ...data.tables.encoding import TableColumn, TableEncoding
 from ...data.tables.reading import check_table
 from ...data.tables.target import TASKS
+from ...report.layout import four_digits
 
 TABLE_FORMAT = "dendritree-table"
 """The format of a table model's folder, which pyproject.toml registers with the library (`dendritree.formats`)."""
@@ -106,8 +107,9 @@ class TableModel:
             labels = known[self.prediction_name].to_numpy(dtype=str)
             metric = f"accuracy {accuracy_score(as_text(truth).to_numpy(dtype=str), labels):.4f}"
         else:
-            metric = f"RMSE {root_mean_squared_error(as_numbers(truth), known[self.prediction_name]):.4g}"
-        return f"{metric} on {len(known):,} rows with {self.target!r}"
+            metric = f"RMSE {four_digits(root_mean_squared_error(as_numbers(truth), known[self.prediction_name]))}"
+        rows = f"{len(known):,} of these rows" if len(known) < len(predicted) else f"these {len(known):,} rows"
+        return f"{metric} on {rows}, which have {self.target!r}; too good if the model was trained on them"
 
 
 class TableModule(nn.Module):

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...data.tables.encoding import TableColumn
 from ...data.tables.reading import first_few
-from ...report.layout import Column, Report, Section, show
+from ...report.layout import Column, Report, Section, show, unit_digits
 from .controls import BOOSTING, LABELS, FamilyScores
-from .findings import findings, one_table, unit_digits
+from .findings import findings, one_table
 from .recommendation import by_family, reason, verdict
 from .table_fit import TableFit
 

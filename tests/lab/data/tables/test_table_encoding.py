@@ -9,7 +9,7 @@ import pytest
 from table_cases import houses
 
 from dendritree.errors import FormatError, OptionError
-from dendritree_lab.data.tables import TableEncoding
+from dendritree_lab.data.tables import TableEncoding, decide_schema
 from dendritree_lab.data.tables.encoding import MOST_CATEGORIES
 
 
@@ -177,3 +177,10 @@ def test_json_that_is_not_an_encoding_is_rejected(columns, schema):
 def test_a_table_must_have_a_column_to_learn_from():
     with pytest.raises(OptionError, match="a column to learn from"):
         TableEncoding.learn(pd.DataFrame({"country": ["NL"] * 3}))
+
+
+def test_a_column_that_counts_the_rows_is_left_out_of_any_part_of_the_table():
+    frame = pd.DataFrame({"id": range(70_001, 70_061), "rooms": [1.0, 2.0, 4.0] * 20})
+    encoding = TableEncoding.learn(frame.drop(index=[3, 4, 20]), decide_schema(frame))
+    assert (encoding.features, encoding.left_out) == (["rooms"], (("id", "counts the rows"),))
+    assert decide_schema(frame).notices == []  # said once, as a column left out

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from table_cases import houses
 
 from dendritree import load, save
 from dendritree_lab.data.tables.deciding import open_table
@@ -191,6 +192,29 @@ def test_dry_run_prints_the_schema_and_writes_nothing(tmp_path, call):
         status, _, error = call("fit", tmp_path / "t.csv", *mistake)
         assert (status, error.count("\n")) == (2, 1)
         assert word in error
+
+
+def test_dry_run_says_which_columns_fit_leaves_out(tmp_path, call):
+    frame = houses(60)
+    frame.loc[10:20, "price"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    status, out, _ = call("fit", tmp_path / "t.csv", "--target", "price", "--dry-run")
+    lines = {line.split()[0]: line for line in out.splitlines() if line}
+    assert status == 0
+    assert lines["id"].endswith("left out: counts the rows")
+    assert lines["country"].endswith("left out: has only one value")
+    assert lines["price"].endswith("the target")
+    assert "left out" not in lines["rooms"]
+
+
+def test_a_mistake_in_the_target_is_the_only_message(tmp_path, call):
+    frame = houses(60)
+    frame.loc[0, "rooms"] = "k.A."
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for target, advice in (("prise", "did you mean 'price'?"), ("built", '--schema FILE with {"columns": {"built": {')):
+        status, _, error = call("fit", tmp_path / "t.csv", "--target", target, "--out", tmp_path / "m")
+        assert (status, error.count("\n")) == (2, 1)
+        assert advice in error
 
 
 def test_types_in_python_and_a_schema_on_the_command_line_overrule(tmp_path, call):

@@ -12,7 +12,7 @@ from dendritree.errors import OptionError
 from dendritree_lab.data.tables.target import read_target
 from dendritree_lab.studies.engine.statistics import Difference
 from dendritree_lab.studies.table.controls import LABELS, TRAINED, FamilyScores, compare_families
-from dendritree_lab.studies.table.recommendation import best_family, is_ahead, kept_family, verdict
+from dendritree_lab.studies.table.recommendation import best_family, is_preferred, kept_family, reason, verdict
 
 AHEAD, BEHIND, OPEN = Difference(2.0, 1.0, 3.0), Difference(-2.0, -3.0, -1.0), Difference(0.0, -1.0, 1.0)
 
@@ -28,18 +28,18 @@ def made(sparse, dense, linear, baseline, *, splits=5, short=False):
     ("gains", "options", "says"),
     [
         ((AHEAD, AHEAD, AHEAD, AHEAD), {}, "Yes: trees are better here than every control"),
-        ((OPEN, OPEN, AHEAD, OPEN), {}, "No: no model is better than guessing"),
+        ((OPEN, OPEN, AHEAD, OPEN), {}, "Not shown: no model is better than guessing"),
         ((OPEN, BEHIND, AHEAD, AHEAD), {}, "No: on this table, trees are worse than a dense MLP."),
         ((BEHIND, OPEN, BEHIND, AHEAD), {}, "No: on this table, trees are worse than sparse neurons and one linear"),
-        ((AHEAD, AHEAD, OPEN, AHEAD), {}, "No: trees are not significantly better than one linear unit"),
+        ((AHEAD, AHEAD, OPEN, AHEAD), {}, "Not shown: trees are not significantly better than one linear unit"),
         ((AHEAD, OPEN, AHEAD, AHEAD), {}, "In part: trees beat sparse neurons"),
         ((OPEN, AHEAD, AHEAD, AHEAD), {}, "In part: trees beat the dense MLP"),
-        ((OPEN, OPEN, AHEAD, AHEAD), {}, "Undecided: trees, sparse neurons and a dense MLP"),
+        ((OPEN, OPEN, AHEAD, AHEAD), {}, "Not shown: trees, sparse neurons and a dense MLP"),
         # a small comparison does not say no for want of a gain
-        ((OPEN, OPEN, OPEN, OPEN), {"splits": 2}, "Undecided: a comparison this small"),
-        ((OPEN, OPEN, OPEN, AHEAD), {"splits": 2}, "Undecided: a comparison this small"),
-        ((OPEN, OPEN, OPEN, OPEN), {"short": True}, "Undecided: a comparison this small"),
-        ((OPEN, BEHIND, AHEAD, AHEAD), {"short": True}, "Undecided: after so few epochs"),
+        ((OPEN, OPEN, OPEN, OPEN), {"splits": 2}, "Not shown: a comparison this small"),
+        ((OPEN, OPEN, OPEN, AHEAD), {"splits": 2}, "Not shown: a comparison this small"),
+        ((OPEN, OPEN, OPEN, OPEN), {"short": True}, "Not shown: a comparison this small"),
+        ((OPEN, BEHIND, AHEAD, AHEAD), {"short": True}, "Not shown: after so few epochs"),
         ((OPEN, BEHIND, AHEAD, AHEAD), {"splits": 2}, "No: on this table, trees are worse than a dense MLP."),
         ((AHEAD, AHEAD, AHEAD, AHEAD), {"splits": 2}, "Yes: trees are better here than every control"),
     ],
@@ -51,8 +51,11 @@ def test_the_verdict_in_plain_words(gains, options, says):
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        ({"tree": (0.6,) * 5}, "Undecided: trees are better than one linear unit"),
-        ({"tree": (0.4,) * 5, "dense": (0.6,) * 5}, "No: trees are not significantly better than one linear unit"),
+        ({"tree": (0.6,) * 5}, "Not shown: trees are not significantly better than one linear unit"),
+        (
+            {"tree": (0.4,) * 5, "dense": (0.6,) * 5},
+            "Not shown: trees are not significantly better than one linear unit",
+        ),
     ],
 )
 def test_trees_are_not_said_to_be_better_than_linear_where_they_are_worse_on_average(scores, says):
@@ -128,7 +131,7 @@ NOISY = (0.80, 0.90, 0.85)  # 0.04 from (0.84, 0.86, 0.85) and back, so that the
         ({"tree": (0.9, 0.91, 0.92), "boosting": (0.99, 0.99, 0.99)}, "tree"),  # it is not kept
     ],
 )
-def test_the_best_network_is_trees_unless_another_is_ahead_and_linear_unless_that_is(scores, best):
+def test_the_best_network_is_trees_unless_another_is_preferred_and_linear_unless_that_is(scores, best):
     results = scored(**scores)
     assert best_family(results) == kept_family("best", results) == best
     assert kept_family("dense", results) == "dense"
@@ -136,31 +139,43 @@ def test_the_best_network_is_trees_unless_another_is_ahead_and_linear_unless_tha
     assert best_family(scored("RMSE", **errors)) == best
 
 
-def test_ahead_is_by_more_than_one_standard_error_of_the_paired_difference():
+def test_preferred_is_by_more_than_one_standard_error_of_the_paired_difference():
     first, second = (0.91, 0.88, 0.93, 0.90), (0.85, 0.87, 0.86, 0.88)
     differences = np.subtract(first, second)
     error = math.sqrt(differences.var(ddof=1) * (1 / 4 + 1 / 3))
     better, worse = (FamilyScores("tree", scores, 10, 1.0) for scores in (first, second))
-    assert is_ahead(better, worse) == (differences.mean() > error)
+    assert is_preferred(better, worse) == (differences.mean() > error)
     near = FamilyScores("tree", tuple(np.add(first, error * 0.99 - differences.mean())), 10, 1.0)
     far = FamilyScores("tree", tuple(np.add(first, error * 1.01 - differences.mean())), 10, 1.0)
-    assert [is_ahead(each, worse) for each in (near, far)] == [False, True]
+    assert [is_preferred(each, worse) for each in (near, far)] == [False, True]
 
 
 @pytest.mark.parametrize(
     ("boosting", "short", "says"),
     [
-        ((0.96, 0.97, 0.98), False, "No: gradient boosting is ahead of trees here by 0.0600"),
-        ((0.93, 0.96, 0.94), False, "Undecided: gradient boosting is ahead of trees here by 0.0333"),
+        ((0.96, 0.97, 0.98), False, "No: gradient boosting is ahead of trees by 0.0600"),
+        (
+            (0.93, 0.96, 0.94),
+            False,
+            "Not shown: gradient boosting is better than trees on average, by 0.0333 in accuracy, but undecided",
+        ),
         ((0.88, 0.91, 0.90), False, "Yes: "),
-        ((0.96, 0.97, 0.98), True, "Undecided: after so few epochs, gradient boosting is ahead"),
+        ((0.96, 0.97, 0.98), True, "Not shown: after so few epochs, gradient boosting is ahead"),
     ],
 )
-def test_trees_do_not_help_where_gradient_boosting_is_ahead(boosting, short, says):
+def test_trees_do_not_help_where_gradient_boosting_is_preferred(boosting, short, says):
     results = scored(tree=(0.9, 0.91, 0.92), boosting=boosting)
     changes = {"learned": AHEAD, "short": short}
     results = [replace(each, gain=None if each.family == "tree" else AHEAD, **changes) for each in results]
     assert verdict(results).startswith(says)
+
+
+def test_only_a_decided_difference_is_called_ahead():
+    results = scored(tree=NOISY, dense=(0.89, 0.92, 0.90), linear=(0.5, 0.6, 0.7))
+    assert kept_family("best", results) == "dense"
+    assert "better than trees on average, by 0.0533 in accuracy, but undecided (95% interval" in reason("best", results)
+    results = scored(tree=(0.80, 0.81, 0.80), dense=(0.95, 0.96, 0.96))
+    assert reason("best", results).endswith(": ahead of trees by 0.1533 in accuracy.")
 
 
 def test_more_splits_than_rows_are_rejected():

@@ -129,12 +129,14 @@ def test_three_rows_are_explained_and_their_parts_add_up(target):
     numbers = {number: place for place, number in enumerate(fit.row_numbers)}
     assert len({group.rows[0][0] for group in groups}) == 3
     for group in groups:
-        *parts, (number, _, _, _, about, _, output) = group.rows
+        *parts, (number, _, _, _, shown, about, _, output) = group.rows
         assert output == pytest.approx(sum(part[-1] for part in parts))
         predicted = fit.model.predict(fit.frame.iloc[[numbers[number]]]).iloc[0]
         if target == "price":
             assert output == pytest.approx(predicted["prediction"])
+            assert float(shown) == pytest.approx(output, rel=1e-5)
             continue
+        assert shown.startswith(f"{predicted['prediction']} (")
         told, other = about.removeprefix("sum: log-odds of ").split(" against ")
         chances = predicted[[f"probability {told}", f"probability {other}"]].astype(float)
         assert output == pytest.approx(np.log(chances.iloc[0] / chances.iloc[1]), abs=1e-4)

@@ -60,7 +60,7 @@ def test_every_part_is_in_the_text_and_in_csv_files(tmp_path):
         for said in ("Which columns matter", "How the strongest columns act", "Three rows explained", "fit time"):
             assert said in text
         header = (tmp_path / task / "csv" / "examples.csv").read_text().splitlines()[0]
-        assert header == "row,why,truth,predicted,part,cell,contribution"
+        assert header == "row,why,truth,held_out,predicted,part,cell,contribution"
 
 
 def test_the_page_is_whole_on_a_phone_and_a_desk(browser, tmp_path):
