@@ -178,7 +178,13 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
         samples = [Sample(mean[None], "the mean row")]
         samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in above]
         note = "Samples: the mean of the training rows, and each column in turn one standard deviation above it."
-    shown = {"classes": classes, "samples": samples, "features": features, "columns": columns, "target": target}
+    shown: dict[str, Any] = {
+        "classes": classes,
+        "samples": samples,
+        "features": features,
+        "columns": columns,
+        "target": target,
+    }
     return Exhibit(name, module, None, **shown, notes=[note])
 
 
