@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ..studies.fair import Answer, ComparisonPlan
 
 
+SCALE = "scale its inputs as load_dataset(...).scaled() does"
+"""What the printed code of a model needs besides."""
 RULE = {"trials": 16, "steps": 1000}
 """Default number of configurations tried per family, and of training steps for each."""
 
@@ -53,7 +55,7 @@ def show_comparison(folder: str, plan: ComparisonPlan | None = None) -> list[Ans
     found = answers(comparison)
     for answer in found:
         use, *others = answer.sentences
-        print("\n".join(["", *others, use, f"    {answer.code}"]))
+        print("\n".join(["", *others, use, f"    {answer.code}", f"    # {SCALE}"]))
     return found
 
 

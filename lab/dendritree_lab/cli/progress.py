@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
+
+from .messages import tell
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -88,10 +91,22 @@ class Progress:
     def __enter__(self) -> Self:
         if self.bars is not None:
             self.bars.start()
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._stop)
         return self
+
+    def _stop(self, *_: object) -> None:
+        """On Ctrl-C, say so at once: to end the workers takes a moment."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self.bars is not None:
+            self.bars.stop()
+        tell(f"stopping: ending the {self.items} that are running")
+        raise KeyboardInterrupt
 
     def __exit__(self, *error: object) -> None:
         """Leave the bars on the screen."""
+        if signal.getsignal(signal.SIGINT) == self._stop:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if self.bars is not None:
             self.bars.stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .compare import RULE
+from .compare import RULE, SCALE
 from .messages import print_next
 from .options import DATA_DIR, DATA_HELP, IMAGE, TARGET, WORKERS, Arguments, Option, image_shape, make_workers, say_data
 from .progress import Progress, resumable
@@ -26,7 +26,7 @@ def run(arguments: Arguments) -> None:
             observer=progress,
         )
     files, model = write_tuning(result, arguments.out), Path(arguments.out) / "model"
-    print("\n".join([*result.verdict, "", f"    {result.code}"]))
+    print("\n".join([*result.verdict, "", f"    {result.code}", f"    # {SCALE}"]))
     print(f"\nmodel:  {model}\nreport: {files.html}")
     print_next("view", model)
 

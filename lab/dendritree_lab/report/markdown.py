@@ -87,5 +87,10 @@ def _table(section: Section, rows: Sequence[Sequence[object]]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape characters that Markdown would interpret as columns, emphasis or tags."""
-    return re.sub(r"[\\|*_`\[]|<(?=[A-Za-z/!?])", r"\\\g<0>", text).replace("\n", " ")
+    """Escape characters that Markdown would interpret as columns, emphasis or tags; code between backticks stays.
+
+    >>> print(_escape("a_b in `model = create_model(...)`"))
+    a\\_b in `model = create_model(...)`
+    """
+    special = r"(`[^`]+`)|[\\|*_`\[]|<(?=[A-Za-z/!?])"
+    return re.sub(special, lambda found: found[1] or f"\\{found[0]}", text).replace("\n", " ")

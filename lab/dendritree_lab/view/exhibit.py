@@ -82,6 +82,8 @@ class Exhibit:
     """Names of the inputs of a model of vectors, if they have any."""
     columns: Columns | None = None
     """For a model of rows, the controls of its columns; None if they are not known."""
+    target: str = ""
+    """Name of the quantity that a model of rows predicts, if it is known."""
     scaling: Scaling | None = None
     """How the inputs of a model of vectors were shifted and scaled; None if they were not."""
     notes: Sequence[str] = field(default_factory=list)
@@ -228,6 +230,7 @@ class Exhibit:
             "classes": self.class_names if self.gives_probabilities else [],
             "notes": list(self.notes),
             "features": list(self.features),
+            "target": self.target,
             "columns": self.columns.describe() if self.columns else [],
             "samples": [sample.label for sample in self.samples],
             "pixels": pixels

@@ -165,22 +165,27 @@ def exhibit_of_estimator(name: str, model: Any, **options: Any) -> Exhibit:
     features = [str(each) for each in (own if encoding is None else encoding.features)]
     mean, deviation = module.mean.cpu(), module.deviation.cpu()
     if encoding is not None:
-        columns = Columns.of_encoding(encoding, mean, deviation)
+        columns, target = Columns.of_encoding(encoding, mean, deviation), str(model.target)
         cells = [control.value for control in columns.controls]
         samples = [Sample(columns.base[None], "the typical row", cells)]
         note = (
-            f"Target: {model.target}. The typical row has the median of every number and the most frequent category. "
+            f"Target: {target}. The typical row has the median of every number and the most frequent category. "
             "Sliders extend three standard deviations to either side of the mean."
         )
     else:
-        columns = Columns.of_inputs(features, mean, mean - REACH * deviation, mean + REACH * deviation)
+        columns, target = Columns.of_inputs(features, mean, mean - REACH * deviation, mean + REACH * deviation), ""
         above = zip(torch.diag(deviation)[:MOST_COLUMNS], features, strict=False)
         samples = [Sample(mean[None], "the mean row")]
         samples += [Sample((mean + row)[None], f"{label} + 1 sd") for row, label in above]
         note = "Samples: the mean of the training rows, and each column in turn one standard deviation above it."
-    return Exhibit(
-        name, module, None, classes=classes, samples=samples, features=features, columns=columns, notes=[note]
-    )
+    shown: dict[str, Any] = {
+        "classes": classes,
+        "samples": samples,
+        "features": features,
+        "columns": columns,
+        "target": target,
+    }
+    return Exhibit(name, module, None, **shown, notes=[note])
 
 
 def demo_gallery(epochs: int = 12) -> Gallery:

@@ -2,6 +2,10 @@
 
 import io
 import re
+import signal
+
+import pytest
+from stopping import press_ctrl_c
 
 from dendritree_lab.cli.progress import Progress
 
@@ -35,6 +39,13 @@ def test_elsewhere_a_finished_step_is_a_line_once_and_again_if_it_grows(capsys):
         progress("comparing", 4, 4)
     out, errors = capsys.readouterr()
     assert (out, errors.splitlines()) == ("", ["comparing: 3 models, 0 s", "all rows: 0 s", "comparing: 4 models, 0 s"])
+
+
+def test_ctrl_c_is_answered_at_once(capsys):
+    with pytest.raises(KeyboardInterrupt), Progress("models"):
+        press_ctrl_c()
+    assert capsys.readouterr().err == "dendritree: stopping: ending the models that are running\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_time_is_that_of_the_step_and_a_long_one_has_lines_in_between(capsys, monkeypatch):

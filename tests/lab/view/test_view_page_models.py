@@ -179,3 +179,11 @@ def test_models_of_other_inputs_are_not_compared(show, other_port):
     page.wait_until("document.getElementById('trouble').innerText.includes('vectors takes different ones')")
     assert not page.value(seen("#beside-tree"))
     assert page.value("document.getElementById('beside').value") == ""
+
+
+def test_the_menu_disables_models_of_other_inputs(show, other_port):
+    page = show(DESK, other_port)
+    disabled = "[...document.getElementById('beside').options].map((each) => each.disabled).join()"
+    page.value("document.getElementById('beside').focus()")
+    page.wait_until(f"{disabled} === 'false,true,false,true'")
+    assert page.complaints == []

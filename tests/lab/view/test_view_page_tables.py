@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from table_cases import houses
-from view_page import ANSWER, DESK, PHONE, choose
+from view_page import ANSWER, DESK, PHONE, TREE, choose
 from view_server import ask, serving
 
 from dendritree import DendriticClassifier, DendriticRegressor
@@ -53,11 +53,46 @@ def cells_of(page):
 
 def wait_for(page, expected):
     """Wait for a number as the answer, of which the page shows three digits."""
-    page.wait_until(f"Math.abs(Number({ANSWER}.replace('\\u2212', '-')) - {expected}) < {0.005 * abs(expected)}", 20)
+    number = f"Number({ANSWER}.split(': ').at(-1).replaceAll(',', '').replace('\\u2212', '-'))"
+    page.wait_until(f"Math.abs({number} - {expected}) < {0.005 * abs(expected)}", 20)
+
+
+def test_a_price_opens_on_its_name_and_a_number_with_separators(show, port):
+    page = show(DESK, port)
+    page.wait_until(f"/^price: \\d+(,\\d{{3}})*(\\.\\d+)?$/.test({ANSWER})")
+    assert page.value(TREE) == "Neuron of price"
+    assert page.value("document.getElementById('grid-text').innerText").startswith("Each cell is a neuron of the layer")
+    page.close()
+
+
+def test_a_resize_before_the_activity_arrives_leaves_the_edges(show, port):
+    page = show(DESK, port)
+    page.wait_until(ANSWER)
+    ink = """(() => {
+        const canvas = document.getElementById('tree'), size = canvas.width, paint = canvas.getContext('2d');
+        const { data } = paint.getImageData(0, 0, size, size);
+        return data.filter((value, at) => {
+            const far = Math.hypot(((at >> 2) % size) - size / 2, (at >> 2) / size - size / 2) / size;
+            return at % 4 === 3 && value > 0 && far > 0.08 && far < 0.18 && Math.min(...data.slice(at - 3, at)) < 235;
+        }).length;
+    })()"""
+    page.value(
+        "(() => { const real = fetch; window.fetch = (path, options) => path.includes('activity')"
+        " ? new Promise((done) => setTimeout(done, 1000)).then(() => real(path, options)) : real(path, options); })()"
+    )
+    choose(page, "#layer", "0")
+    page.wait_until(f"{TREE} === 'Neuron 0'")
+    page.value("void (document.querySelector('main').style.paddingBottom = '90px')")  # the page paints again
+    page.value("void (window.painted = 0, setTimeout(() => { window.painted = 1; }, 3000))")
+    page.wait_until("window.painted")  # the activity has arrived
+    assert page.value(ink) > 100
+    assert page.complaints == []
+    page.close()
 
 
 def test_what_a_neuron_reads_is_listed_by_name(show, port):
     page = show(DESK, port)
+    choose(page, "#layer", "0")
     page.wait_until("document.querySelectorAll('#named li').length > 0")
     names = page.value("[...document.querySelectorAll('#named .name')].map((each) => each.textContent)")
     assert any(name.startswith(("rooms", "built", "town", "garden")) for name in names)

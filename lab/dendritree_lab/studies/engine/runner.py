@@ -71,6 +71,7 @@ def run_rounds(
     rounds: Iterable[Sequence[GroupedJob]],
     work: Callable[[GroupedJob, str | None], Sequence[Trial]],
     *,
+    stored: Callable[[GroupedJob], bool],
     workers: Workers | None = None,
     data_dir: str | None = None,
     hours: float | None = None,
@@ -80,9 +81,10 @@ def run_rounds(
 
     Args:
         store: the run, open for writing.
-        rounds: the jobs that the store lacks; the next round may depend on the trials of those before it.
+        rounds: the jobs, stored ones included; the next round may depend on the trials of those before it.
         work: makes the trials of a job, in a worker: a function at module level. Trials that are already stored are
             ignored.
+        stored: whether the store has the trials of a job, which then is not run.
         workers: where the jobs run; all cores of this machine by default.
         data_dir: where the workers look for data sets first.
         hours: start no job after this time.
@@ -95,25 +97,29 @@ def run_rounds(
 
     with workers or Workers() as pool:
         for jobs in rounds:
-            if late():
-                return False
-            progress = _Progress(jobs, observer)
-            for job, trials in run_jobs(jobs, pool, work, data_dir=data_dir, stop=None if hours is None else late):
+            missing = [job for job in jobs if not stored(job)]
+            progress = _Progress(jobs, missing, observer)
+            for job, trials in run_jobs(missing, pool, work, data_dir=data_dir, stop=None if hours is None else late):
                 store.add([trial for trial in trials if trial not in store])
                 progress.tell(job, trials)
+            if not all(map(stored, missing)):  # no time is left
+                return False
     return True
 
 
 class _Progress:
     """How many trials of each group are done, and the best score of each family in it."""
 
-    def __init__(self, jobs: Sequence[Job], observer: Observer) -> None:
-        self.observer, self.done, self.best = observer, Counter[str](), dict[tuple[str, object], float]()
+    def __init__(self, jobs: Sequence[Job], missing: Sequence[Job], observer: Observer) -> None:
+        self.observer, self.best = observer, dict[tuple[str, object], float]()
         self.total: Counter[str] = Counter()
         for job in jobs:
             self.total[job.group] += job.size
+        self.done = self.total.copy()
+        for job in missing:
+            self.done[job.group] -= job.size
         for group, total in self.total.items():
-            observer(group, 0, total)
+            observer(group, self.done[group], total)
 
     def tell(self, job: Job, trials: Sequence[Trial]) -> None:
         """Report the trials of a job, with a score if it is the first or the best of its family."""

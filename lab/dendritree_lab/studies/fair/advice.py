@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...report.layout import listed
+from ..engine.statistics import SIGNIFICANT, corrected, welch
 from ..engine.task import Task
 from .comparison_results import CellResult, Comparison, needed_size
 
@@ -45,6 +46,8 @@ class Answer:
     """The smallest model whose mean score is within one standard error of the best one's."""
     certain: bool
     """Whether there are enough seeds to decide."""
+    level: Sequence[CellResult] = ()
+    """Other families of the same budget that a test does not tell apart from `use`."""
 
     @property
     def sentences(self) -> Iterator[str]:
@@ -56,11 +59,14 @@ class Answer:
         )
         if not self.certain:
             yield f"{text}, the best of models with one seed each, which are too few to tell them apart."
-        elif use is best:
-            yield f"{text}; no smaller model is as good."
         else:
-            other = f"{_name(best)} with {best.parameters:,} parameters and {_score(best)}"
-            yield f"{text}. The best, {other}, is ahead by at most one standard error."
+            if self.level:
+                text += f", level with {listed([_name(other) for other in self.level])} of this budget"
+                text += f" (corrected p ≥ {SIGNIFICANT:g})"
+            if use is not best:
+                other = f"{_name(best)} with {best.parameters:,} parameters and {_score(best)}"
+                text += f". The best, {other}, is ahead by at most one standard error"
+            yield f"{text}."
         if self.score is not None:
             fewer = {"<": " or fewer"}
             first, *others = [
@@ -111,7 +117,11 @@ def _answer(comparison: Comparison, task: Task) -> Answer | None:
     certain = min(len(result.scores) for result in results) > 1
     equal = [r for r in results if r is best or (certain and _within_one_error(best, r))]
     score, sizes = _equal_score(comparison, task)
-    return Answer(task, score, sizes, best, min(equal, key=lambda r: r.parameters), certain)
+    use = min(equal, key=lambda r: r.parameters)
+    rivals = [r for r in results if r.cell.budget == use.cell.budget and r is not use]
+    tests = corrected(welch(use.scores, rival.scores, [*use.luck, *rival.luck]) for rival in rivals)
+    level = [rival for rival, test in zip(rivals, tests, strict=True) if certain and not test.p < SIGNIFICANT]
+    return Answer(task, score, sizes, best, use, certain, level)
 
 
 def _within_one_error(best: CellResult, other: CellResult) -> bool:
@@ -124,14 +134,15 @@ def _within_one_error(best: CellResult, other: CellResult) -> bool:
 
 
 def _equal_score(comparison: Comparison, task: Task) -> tuple[float | None, dict[str, tuple[float, str]]]:
-    """The best score that all families in `IN_WORDS` that were evaluated reach, and their sizes there."""
+    """The best score that all families in `IN_WORDS` that were evaluated reach, and their sizes there; None if there
+    is only one size of each."""
     curves = {}
     for family in IN_WORDS:
         results = [result for result in comparison.of(task, family) if math.isfinite(result.spread.mean)]
         if results:
             sizes = np.log([result.parameters for result in results])
             curves[family] = sizes, np.array([task.goodness(result.spread.mean) for result in results])
-    if len(curves) < 2:
+    if len(curves) < 2 or all(len(sizes) == 1 for sizes, _ in curves.values()):
         return None, {}
     target = min(float(goodness.max()) for _, goodness in curves.values())
     needed = {family: needed_size(target, *curve) for family, curve in curves.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from dendritree.errors import FormatError, check_float
 from dendritree.training import evaluate
@@ -14,7 +15,7 @@ from ..engine.runner import Observer, Workers, alone_on_one_thread, run_rounds, 
 from ..engine.store import RunStore
 from ..engine.task import Task, epochs_for
 from ..engine.trial import FINAL, TEST, Trial, state_bytes
-from .comparison_plan import ComparisonCell, ComparisonPlan, FairJob, draw_configuration
+from .comparison_plan import ComparisonPlan, FairJob, draw_configuration
 
 TASKS_FACT = "tasks"
 DATA_FOLDER = "data"
@@ -48,18 +49,17 @@ def compare(
         cell.task.load(data_dir)
         draw_configuration(cell, 0)
     with RunStore.create_or_open(folder, plan.as_config()) as store:
-        rounds = _rounds(plan, store)
-        return run_rounds(
-            store, rounds, run_fair_job, workers=workers, data_dir=data_dir, hours=hours, observer=observer
-        )
+        options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "hours": hours, "observer": observer}
+        return run_rounds(store, _rounds(plan, store), run_fair_job, stored=store.__contains__, **options)
 
 
 def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[list[FairJob]]:
-    """The missing trials of a store, grouped by comparable cells."""
+    """The trials of a plan, grouped by comparable cells: the searches, then the tests of what they selected."""
     check_data(store, plan)
     for cells in plan.kept_in(store.folder / DATA_FOLDER).rounds():
-        while jobs := _missing(store, plan, cells):
-            yield jobs
+        yield [job for cell in cells for job in plan.searches(cell)]
+        trials = store.trials(task=cells[0].task.name, budget=cells[0].budget)
+        yield [job for cell in cells for job in plan.tests(cell, trials)]
 
 
 def check_data(store: RunStore, plan: ComparisonPlan) -> None:
@@ -77,15 +77,6 @@ def check_data(store: RunStore, plan: ComparisonPlan) -> None:
             raise FormatError(f"cannot resume: the data of {name} changed ({changed}); use another --run folder")
     if not new.items() <= kept.items():
         store.set_fact(TASKS_FACT, kept | new)
-
-
-def _missing(store: RunStore, plan: ComparisonPlan, cells: list[ComparisonCell]) -> list[FairJob]:
-    """The trials known so far that are not in the store: searches first."""
-    jobs = [job for cell in cells for job in plan.searches(cell) if job not in store]
-    if not jobs:
-        trials = store.trials(task=cells[0].task.name, budget=cells[0].budget)
-        jobs = [job for cell in cells for job in plan.tests(cell, trials) if job not in store]
-    return jobs
 
 
 def run_fair_job(job: FairJob, data_dir: str | None = None) -> list[Trial]:

@@ -105,7 +105,7 @@ def comparison_report(
         machine_section(info),
     )
     use = (sentence for answer in found for sentence in answer.sentences)
-    summary = (*_partial(covered), *use, *sentences(comparison))
+    summary = (*_partial(covered), *_few_seeds(comparison), *use, *sentences(comparison))
     return Report(TITLE, summary, sections, (*best_scores(found), *facts(covered, trials)))
 
 
@@ -119,19 +119,20 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     Models of the same size, tuned the same way
     • No model has been evaluated on a test set yet.
     """
-    print_report(Report(TITLE, tuple(sentences(comparison)), (overview_section(comparison),)), console)
+    print_report(
+        Report(TITLE, (*_few_seeds(comparison), *sentences(comparison)), (overview_section(comparison),)), console
+    )
 
 
 def best_scores(found: Sequence[Answer]) -> Iterator[tuple[str, str]]:
     """The score of the model to use, for a comparison on one data set."""
     if len(found) == 1:
         (answer,) = found
-        mean, sd = answer.use.spread
-        low, high = answer.use.interval
-        around = (
-            "one seed" if math.isnan(sd) else f"{len(answer.use.scores)} seeds, 95% interval {low:.4f} to {high:.4f}"
-        )
-        yield f"{mean:.4f}", f"test {answer.task.metric} of the model to use, {around}"
+        (low, high), seeds = answer.use.interval, len(answer.use.scores)
+        around = "one seed" if seeds == 1 else f"{seeds} seeds"
+        if seeds >= RULE_SEEDS and not math.isnan(low):
+            around += f", 95% interval {low:.4f} to {high:.4f}"
+        yield f"{answer.use.spread.mean:.4f}", f"test {answer.task.metric} of the model to use, {around}"
 
 
 def facts(covered: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
@@ -146,6 +147,14 @@ def facts(covered: Sequence[Coverage], trials: Sequence[Trial]) -> Iterator[tupl
     yield f"{len(trials):,}", "models trained"
     if trials:
         yield show_seconds(sum(trial.seconds for trial in trials)), "of training, summed over models"
+
+
+def _few_seeds(comparison: Comparison) -> Iterator[str]:
+    """What comes first if there are too few seeds to rely on."""
+    fewest = min((len(result.scores) for result in comparison.cells), default=RULE_SEEDS)
+    if fewest < RULE_SEEDS:
+        number = "one seed" if fewest == 1 else f"{fewest} seeds"
+        yield f"Some cells have {number}, fewer than the recommended five: their intervals and tests are unreliable."
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
@@ -222,10 +231,6 @@ def _factors(comparison: Comparison) -> Iterator[str]:
 
 
 def _doubts(comparison: Comparison) -> Iterator[str]:
-    fewest = min(len(result.scores) for result in comparison.cells)
-    if fewest < RULE_SEEDS:
-        number = "one seed" if fewest == 1 else f"{fewest} seeds"
-        yield f"Some cells have {number}, fewer than the recommended five: their intervals and tests are unreliable."
     diverged = [r for r in comparison.cells if not all(map(math.isfinite, r.scores))]
     if diverged:
         names = [f"{r.cell.name} of {r.parameters:,} on {r.cell.task.name}" for r in diverged]

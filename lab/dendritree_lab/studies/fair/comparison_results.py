@@ -77,8 +77,8 @@ class CellResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Bootstrap interval of the mean."""
-        return bootstrap_mean(self.scores)
+        """Bootstrap interval of the mean; NaN if all scores are equal, from which there is none."""
+        return bootstrap_mean(self.scores) if self.spread.sd > 0 else (math.nan, math.nan)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dendritree.errors import OptionError
+from dendritree.models import create_model
 from dendritree.models.conv_network import LEAST_DEPTH
-from dendritree.models.sizing import fill_budget
+from dendritree.models.sizing import fill_budget, parameters_of
 from dendritree.neurons.families import RESERVED, NeuronFamily, neuron_family, neuron_names
 from dendritree.wiring import Local, Random, Tied, Wiring
 
@@ -55,6 +56,7 @@ class Family:
         lr = float(f"{math.exp(random.uniform(lowest, highest)):.2g}")
         weight_decay = float(_pick(random, *WEIGHT_DECAYS))
         sizes: dict[str, Any] = {"in_features": task.in_features, "out_features": task.out_features, "output": "logits"}
+        smallest = []  # sizes of the drawn models with two neurons
         for _ in range(ATTEMPTS):
             arguments = sizes | self.draw(random, task)
             shape, rewired = arguments.pop("shape", None), arguments.pop("rewired", 0.0)
@@ -63,9 +65,12 @@ class Family:
             hidden = fill_budget(self.network, arguments, shape, budget)
             if hidden is not None:
                 return Configuration(self.network, arguments | {"hidden": hidden}, lr, weight_decay, rewired)
+            narrow = [max(1, round(2 * share)) for share in shape]
+            smallest.append(parameters_of(create_model(self.network, **arguments, hidden=narrow, device="meta")))
+        enough = sorted(smallest)[ATTEMPTS // 20]  # so that all configurations of a search can be drawn
         raise OptionError(
             f"a budget must leave room for two neurons: got {budget} parameters for {task.in_features} inputs, "
-            f"{task.out_features} outputs and {self.title}; {small_budget(task):,} would do"
+            f"{task.out_features} outputs and {self.title}; the least is {enough:,}"
         )
 
 

@@ -91,8 +91,8 @@ def tune(
     check_target(folder / MODEL_FOLDER)
     check_report_target(folder)
     with RunStore.create_or_open(run or folder / SEARCH_FOLDER, plan.as_config()) as store:
-        rounds = _rounds(plan, store)
-        run_rounds(store, rounds, run_fair_job, workers=workers, data_dir=data_dir, observer=observer)
+        options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "observer": observer}
+        run_rounds(store, _rounds(plan, store), run_fair_job, stored=store.__contains__, **options)
         found = [trial for cell in plan.cells for trial in store.trials(**cell.key) if trial.key["phase"] != TEST]
         keys = [job.key for job in _finals(plan, store)]
         finals = _ordered(task, [trial for trial in store.kept_trials() if trial.key in keys])
@@ -133,12 +133,11 @@ def _plan(task: Task, budget: int, families: Sequence[str], **options: Any) -> C
 
 
 def _rounds(plan: ComparisonPlan, store: RunStore) -> Iterator[list[FairJob]]:
-    """The trials that a store lacks: the search of every family, more of the best one, then the finalists."""
+    """The trials of a plan: the search of every family, more of the best one, then the finalists."""
     check_data(store, plan)
     plan = plan.kept_in(store.folder / DATA_FOLDER)
     for jobs in (_searches, _more, _finals):
-        if missing := [job for job in jobs(plan, store) if job not in store]:
-            yield missing
+        yield jobs(plan, store)
 
 
 def _searches(plan: ComparisonPlan, store: RunStore) -> list[FairJob]:

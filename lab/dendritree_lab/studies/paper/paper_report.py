@@ -43,7 +43,7 @@ from .paper_sections import (
     timing_section,
 )
 from .paper_trials import PaperTrial
-from .reproduction import RunPlan, reference_seconds_of, trials_of
+from .reproduction import RunPlan, planned_trials, reference_seconds_of, trials_of
 from .several_draws import among_draws, draws_section
 from .spec import PAPER, PROTOCOLS, TableRow, matches, read_specs
 from .summary import Findings, facts, sentences
@@ -118,18 +118,14 @@ def report_of_run(
 
     Args:
         folder: the run.
-        plan: what the complete run contains; by default, all of every table that was started.
+        plan: what the complete run contains; by default, what was last asked for.
         out: where the report is written; by default, the run's own folder.
     """
     with RunStore.open_for_reading(folder) as store:
         info, reference, stored = run_info(store), reference_seconds_of(store), trials_of(store)
+        planned = dict(planned_trials(store))
         draw = store.config.get("protocols", {}).get(PAPER.name, {}).get("draw", "per-trial")
     trials = [trial for trial in stored if trial.protocol in PROTOCOLS]
-    begun = {(trial.protocol, trial.row.table) for trial in trials}
-    planned: dict[tuple[str, TableRow], int] = {}
-    for protocol in PROTOCOLS:
-        whole = RunPlan.make(protocol=protocol, draw=draw if protocol == PAPER.name else None).planned(stored)
-        planned |= {key: count for key, count in whole.items() if (protocol, key[1].table) in begun}
     if plan is not None:
         planned |= plan.planned(stored)
     report = build_report(

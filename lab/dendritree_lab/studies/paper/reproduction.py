@@ -22,6 +22,7 @@ from ..engine.trial import Trial
 from .paper_trials import STUDY, PaperJob, PaperTrial, draw_trials, run_job, train_stack
 from .spec import (
     LR_SEARCH,
+    PAPER,
     PROTOCOLS,
     TRIALS_OF_A_DRAW,
     ModelSpec,
@@ -149,19 +150,44 @@ def reproduce(
         observer: notified of how many trials of each table are done.
     """
     with RunStore.create_or_open(folder, plan.config) as store:
+        asked = store.fact(PLANNED, {})
+        asked.setdefault(plan.protocol.name, {}).update({spec.table: plan.trials for spec in plan.tables})
+        store.set_fact(PLANNED, asked)
         read_images("mnist", data_dir=data_dir)  # once, before several workers need it
-        run_rounds(store, _rounds(plan, store), run_job, workers=workers, data_dir=data_dir, observer=observer)
+        options: dict[str, Any] = {"workers": workers, "data_dir": data_dir, "observer": observer}
+        run_rounds(store, _rounds(plan, store), run_job, stored=lambda job: _is_stored(job, store), **options)
         _measure_reference(store, plan, data_dir)
 
 
 def _rounds(plan: RunPlan, store: RunStore) -> Iterator[list[PaperJob]]:
-    """The jobs with missing trials: the results of a learning rate search determine further jobs."""
-    while True:
-        jobs = plan.jobs(trials_of(store))
-        missing = [job for job in jobs if not all(store.has(STUDY, key) for key in job.keys)]
-        if not missing:
-            return
-        yield missing
+    """The jobs known so far, until there are no more: the results of a learning rate search determine further jobs."""
+    known: list[PaperJob] = []
+    while (jobs := list(plan.jobs(trials_of(store)))) != known:
+        yield jobs
+        known = jobs
+
+
+def _is_stored(job: PaperJob, store: RunStore) -> bool:
+    return all(store.has(STUDY, key) for key in job.keys)
+
+
+PLANNED = "planned trials"
+"""Name of a fact in the store: by protocol and table, the trials per row that were asked for; null for the spec's."""
+
+
+def planned_trials(store: RunStore) -> Counter[tuple[str, TableRow]]:
+    """How many trials each (protocol, row) of a complete run has; of tables without a record, as in their specs."""
+    trials, specs = trials_of(store), read_specs()
+    asked, known = store.fact(PLANNED, {}), {spec.table for spec in specs}
+    draw = store.config.get("protocols", {}).get(PAPER.name, {}).get("draw", PAPER.draw)
+    counts: Counter[tuple[str, TableRow]] = Counter()
+    for protocol in PROTOCOLS:
+        begun = dict.fromkeys(trial.row.table for trial in trials if trial.protocol == protocol)
+        for table, count in (begun | asked.get(protocol, {})).items():
+            if table in known:
+                own_draw = draw if protocol == PAPER.name else None
+                counts |= RunPlan.make([table], protocol, trials=count, draw=own_draw, specs=specs).planned(trials)
+    return counts
 
 
 def trials_of(store: RunStore) -> list[PaperTrial]:

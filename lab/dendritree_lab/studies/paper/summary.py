@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...report.layout import Column, listed, show, show_seconds
 from ..engine.statistics import SIGNIFICANT, show_p
-from .analysis import ComparedRow, Comparison
+from .analysis import FEWEST_TRIALS, ComparedRow, Comparison
 from .claims import Verdict
 from .paper_sections import Planned, ReferenceSeconds, speed_up
 from .paper_trials import PaperTrial
@@ -54,11 +54,17 @@ def sentences(findings: Findings) -> Iterator[str]:
         yield "No trial has been run yet."
         return
     yield from _missing(findings)
-    yield from _agreement(findings.paper_rows)
-    yield from _draws(findings.drawn) if findings.drawn else _tests(findings.paper_rows)
-    yield from _gaps(gaps(findings.drawn))
-    yield from _claims(findings.verdicts)
-    yield from _controls(findings.comparisons)
+    most = max(Counter((trial.protocol, trial.row) for trial in findings.trials).values())
+    if most < FEWEST_TRIALS:
+        number = "One trial" if most == 1 else f"{most} trials"
+        yield f"{number} per row: nothing is decided, which takes at least {FEWEST_TRIALS}."
+    else:
+        rows = [row for row in findings.paper_rows if row.ours and row.ours.n >= FEWEST_TRIALS]
+        yield from _agreement(rows, of=len(findings.paper_rows))
+        yield from _draws(findings.drawn) if findings.drawn else _tests(rows)
+        yield from _gaps(gaps(findings.drawn))
+        yield from _claims(findings.verdicts)
+        yield from _controls([test for test in findings.comparisons if min(test.n) >= FEWEST_TRIALS])
     yield from _speed(findings)
 
 
@@ -70,7 +76,7 @@ def _missing(findings: Findings) -> Iterator[str]:
         yield f"The run is not complete: this report is based on {have:,} of {planned:,} planned trials."
 
 
-def _agreement(rows: Sequence[ComparedRow]) -> Iterator[str]:
+def _agreement(rows: Sequence[ComparedRow], of: int) -> Iterator[str]:
     compared = [row for row in rows if row.within is not None]
     if not compared:
         return
@@ -78,7 +84,7 @@ def _agreement(rows: Sequence[ComparedRow]) -> Iterator[str]:
     sizes = [abs(row.difference) for row in compared if row.difference is not None]
     widths = [row.tolerance for row in compared if row.tolerance is not None]
     text = (
-        f"Of the paper's {len(rows)} rows, {len(compared)} can be compared; in {within}, our mean validation accuracy"
+        f"Of the paper's {of} rows, {len(compared)} can be compared; in {within}, our mean validation accuracy"
         f" is within two joint standard deviations of the paper's, which are {min(widths):.2f} to {max(widths):.2f};"
         f" the mean distance is {sum(sizes) / len(sizes):.3f}."
     )
@@ -168,7 +174,8 @@ def _tally(tests: Sequence[Comparison], kind: str, protocol: str) -> str:
     return (
         f"Against {kind} under protocol {protocol}, dendritic models are ahead in {ahead} of {len(tests)} comparisons"
         f" and behind in {behind} (corrected p < {SIGNIFICANT:g}; the rest are undecided). {place}: {best.row.task}"
-        f" {best.row.model} against {best.against.model}, {show(best.difference, DIFFERENCE)} in accuracy."
+        f" {best.row.model} against {best.against.model}, {show(best.difference, DIFFERENCE)} in accuracy"
+        f" ({show_p(best.corrected_p)})."
     )
 
 

@@ -12,7 +12,10 @@ import { tonesOf, Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { model: 0, layer: 0, neuron: 0, sample: null, about: null, activity: null, wave: false, asked: 0, opened: 0, playing: false };
+const OPENED_FOR_MENU = 12; // models
 const EPOCH_MILLISECONDS = 500; // minimum per epoch while training is played
+
+const CELLS = { pixels: "a pixel", features: "an input", neurons: "a neuron of the layer before", maps: "an average of a last map" };
 
 readColors();
 const drawing = new Drawing($("drawing"), drawn);
@@ -39,6 +42,7 @@ const beside = new Beside(
   }),
   { question, blank: () => blank(), follows: () => $("follow").checked, trouble });
 const activity = new Newest(send, received, trouble);
+const known = new Map();
 let strips = [], maps = [];
 
 const count = (number, one) => `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
@@ -78,12 +82,35 @@ async function play() {
   }
 }
 
+/** The description of a model, requested once. */
+async function aboutOf(number) {
+  if (!known.has(number)) known.set(number, await ask(`/api/models/${number}`));
+  return known.get(number);
+}
+
+/** In the menu of second models, disable the one that is shown and those known to take other inputs. */
+function markMenu() {
+  for (const option of [...$("beside").options].slice(1)) {
+    const number = Number(option.value), about = known.get(number);
+    option.disabled = number === state.model || (about !== undefined && !alike(state.about, about));
+  }
+}
+
+/** Before a second model is chosen, learn which inputs the models take. */
+async function readMenu() {
+  const last = Math.min($("beside").options.length - 1, OPENED_FOR_MENU);
+  for (let number = 0; number < last; number++) {
+    await aboutOf(number).catch(() => {}); // a model that cannot be opened says so when it is chosen
+    markMenu();
+  }
+}
+
 /** Show a model for the current drawing or row, if it takes the same inputs. */
-async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
+async function showModel(number, { layer, neuron } = { layer: null, neuron: 0 }) {
   const opened = ++state.opened;
   document.body.setAttribute("aria-busy", "true");
   $("about").textContent = "opening …";
-  const about = await ask(`/api/models/${number}`);
+  const about = await aboutOf(number);
   const found = about.samples.length ? await ask(`/api/models/${number}/samples`) : [];
   if (opened !== state.opened) return; // another model was chosen in the meantime
   const before = state.about, kept = before !== null && alike(before, about), { cells } = rows;
@@ -109,14 +136,14 @@ async function showModel(number, { layer, neuron } = { layer: 0, neuron: 0 }) {
   if (kept) rows.place(cells);
   samples.setup(found, about.samples, about.pixels);
   samples.mark(sample);
-  classes.setup(about.classes);
+  classes.setup(about.classes, about.target);
   makeStages();
   makeStrips();
-  for (const option of $("beside").options) option.disabled = option.value === String(number);
+  markMenu();
   if (beside.on && beside.number === number) await compare(null);
   if (beside.on && !alike(about, beside.about)) await compare(null);
   nameBoth();
-  await showNeuron(layer, neuron);
+  await showNeuron(layer ?? (about.pixels ? 0 : about.layers.length - 1), neuron); // of a row, first what gives the answer
   document.body.removeAttribute("aria-busy");
   if (!about.pixels && !kept && found.length) chooseSample(0);
 }
@@ -167,9 +194,10 @@ async function showNeuron(layer, neuron) {
   const found = await ask(`/api/models/${state.model}/tree?layer=${layer}&neuron=${neuron}`);
   if (asked !== state.asked) return; // another neuron was chosen in the meantime
   const about = state.about.layers[layer], last = layer === state.about.layers.length - 1;
-  Object.assign(state, { layer, neuron });
+  Object.assign(state, { layer, neuron, activity: null }); // the activity of another tree must not be painted on this one
   const name = last && state.about.classes.length === about.neurons ? state.about.classes[neuron] : "";
-  $("tree-title").textContent = name ? `Neuron of class ${name}` : `Neuron ${neuron}`;
+  const target = last && about.neurons === 1 ? state.about.target : "";
+  $("tree-title").textContent = name ? `Neuron of class ${name}` : target ? `Neuron of ${target}` : `Neuron ${neuron}`;
   const inputs = { pixels: "pixels", features: "features", neurons: "the neurons of the layer before", maps: "averages of the last maps" }[about.grid.of];
   $("tree-text").textContent = found.offsets.length > 2 ? `${found.text}; reads ${inputs}`
     : `${found.text}; reads ${inputs}, and every synapse leads directly to the sum`;
@@ -177,9 +205,10 @@ async function showNeuron(layer, neuron) {
   $("neuron").max = about.neurons - 1;
   $("neuron").value = neuron;
   $("tree-caption").textContent = `${state.about.name}: ${name ? `class ${name}` : `neuron ${neuron}`}, ${found.text}`;
-  tree.show(found, name || String(neuron));
+  tree.show(found, name || target || String(neuron));
   const listed = about.grid.of === "features" && state.about.features.length > 0;
-  $("grid").hidden = listed;
+  $("grid").hidden = $("grid-text").hidden = listed;
+  $("grid-text").textContent = `Each cell is ${CELLS[about.grid.of]}${about.grid.of === "pixels" ? "" : ", colored by its value"}.`;
   $("named").hidden = !listed;
   grid.setup(about.grid);
   named.setup(listed ? state.about.features : []);
@@ -274,7 +303,7 @@ function describe(branch, again = false) {
   }
   const thing = { pixels: "pixel", features: "feature", neurons: "neuron", maps: "average" }[cells.of];
   const synapses = node < 0 ? 1 : layout.leaves[node];
-  $("reads-title").textContent = whole ? "What it reads" : "What the branch reads";
+  $("reads-title").textContent = whole ? "What it reads" : node < 0 ? "What the synapse reads" : "What the dendrite reads";
   $("branch-title").textContent = whole ? "Whole neuron" : node < 0 ? `Synapse: ${inputName(layout.source[branch])}`
     : `Dendrite ${node}, level ${layout.height[node]} of ${layout.depth}`;
   $("branch-text").textContent = node < 0
@@ -290,7 +319,9 @@ function describe(branch, again = false) {
   const weights = layout.weight.slice(layout.offsets[node], layout.offsets[node + 1]);
   const sent = weights.map((weight, i) => weight * (seen ? tree.value[layout.offsets[node] + i] : 0));
   paintBars($("children"), weights, sent);
-  $("children-text").textContent = `It sums ${weights.length} ${weights.length === 1 ? "branch" : "branches"}: weights in gray, from ${show(Math.min(...weights))} to ${show(Math.max(...weights))}; contributions in color.`;
+  const synapsesOf = layout.source.slice(layout.offsets[node], layout.offsets[node + 1]).filter((source) => source >= 0).length;
+  const summed = [[synapsesOf, "synapse"], [weights.length - synapsesOf, "dendrite"]].filter(([number]) => number);
+  $("children-text").textContent = `It sums ${summed.map((each) => count(...each)).join(" and ")}: weights in gray, from ${show(Math.min(...weights))} to ${show(Math.max(...weights))}; contributions in color.`;
 }
 
 function inputName(input) {
@@ -363,6 +394,7 @@ $("follow").addEventListener("change", () => {
   refresh();
 });
 $("model").addEventListener("change", guard((event) => showModel(Number(event.target.value))));
+for (const event of ["focus", "pointerenter"]) $("beside").addEventListener(event, readMenu, { once: true });
 $("play").addEventListener("click", guard(play));
 $("beside").addEventListener("change", guard((event) => compare(event.target.value === "" ? null : Number(event.target.value))));
 $("layer").addEventListener("change", guard((event) => choose(Number(event.target.value), 0)));

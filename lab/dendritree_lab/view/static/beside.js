@@ -30,7 +30,7 @@ export class Beside {
     const found = await ask(`/api/models/${number}/tree?layer=${layer}&neuron=0`);
     if (asked !== this.asked) return; // another model was chosen in the meantime
     Object.assign(this, { about, samples, number, layer });
-    this.classes.setup(about.classes);
+    this.classes.setup(about.classes, about.target);
     this.show(found, 0);
   }
 
@@ -38,7 +38,7 @@ export class Beside {
     const { about, layer } = this, named = about.classes.length === about.layers[layer].neurons;
     this.neuron = neuron;
     this.caption.textContent = `${about.name}: ${named ? `class ${about.classes[neuron]}` : `neuron ${neuron}`}, ${found.text}`;
-    this.tree.show(found, named ? about.classes[neuron] : String(neuron));
+    this.tree.show(found, named ? about.classes[neuron] : about.target || String(neuron));
   }
 
   /** Request its activity for the input. */

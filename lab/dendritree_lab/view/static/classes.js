@@ -11,11 +11,11 @@ export class Classes {
     Object.assign(this, { list, answer, chosen, names: [], rows: [], best: null });
   }
 
-  setup(names) {
-    this.names = names;
+  /** `target` names the quantity of a model without classes. */
+  setup(names, target) {
+    Object.assign(this, { names, target });
     this.few = names.length <= FEW;
     this.list.replaceChildren();
-    this.list.classList.toggle("named", names.some((name) => name.length > 2));
     this.rows = names.slice(0, this.few ? names.length : SHOWN).map((_, place) => {
       const [item, button] = ["li", "button"].map((tag) => document.createElement(tag));
       const [name, track, fill, share] = ["name", "track", "fill", "share"].map((kind) =>
@@ -44,7 +44,7 @@ export class Classes {
   }
 
   update({ classes, output }, blank, shown) {
-    if (!classes.length) return this.say(blank ? "" : output.map(show).join(" · "));
+    if (!classes.length) return this.say(blank ? "" : `${this.target ? `${this.target}: ` : ""}${output.map(show).join(" · ")}`);
     if (!classes.every(Number.isFinite)) blank = true; // no class is the most probable
     const order = classes.map((_, number) => number);
     if (!this.few && !blank) order.sort((a, b) => classes[b] - classes[a]);

@@ -52,6 +52,6 @@ export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches
 /** Format a number for display. */
 export function show(value) {
   if (!Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2).replace(/^-(?=.*[1-9])/, "−").replace("-", "");
+  const size = Math.abs(value), digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace(/^-(?=.*[1-9])/, "−").replace("-", "");
 }

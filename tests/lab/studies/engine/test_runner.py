@@ -65,19 +65,20 @@ def test_rounds_store_every_trial_at_once_and_tell_how_many_are_done(tmp_path):
                 yield [job_of(index) for index in indices]
                 counts.append(len(store))
 
-        store.add(make_trial(job_of(1)))  # a job may make trials that are already stored
+        store.add(make_trial(job_of(1)))  # by an earlier run: it counts, and is not run again
         arguments = {"workers": Workers("here"), "observer": lambda *call: calls.append(call)}
-        assert run_rounds(store, rounds(), make_trial, **arguments)
+        assert run_rounds(store, rounds(), make_trial, stored=store.__contains__, **arguments)
         assert store.trials() == [kept_trial(index) for index in (0, 1, 2)]
     assert counts == [2, 3]
-    first = ("search", 1, 2, f"mlp, validation accuracy {kept_trial(0).at_best('val_acc'):.4f}")
-    assert calls == [("search", 0, 2), first, ("search", 2, 2, ""), ("search", 0, 1), ("search", 1, 1, "")]
+    assert calls == [("search", 1, 2), ("search", 2, 2, ""), ("search", 0, 1), ("search", 1, 1, "")]
 
 
 def test_no_round_begins_after_the_time_is_over(tmp_path):
     with RunStore.create_or_open(tmp_path, {}) as store:
         rounds = ([job_of(index)] for index in range(5))
-        assert not run_rounds(store, rounds, make_trial, workers=Workers("here"), hours=1e-12)
+        assert not run_rounds(
+            store, rounds, make_trial, stored=store.__contains__, workers=Workers("here"), hours=1e-12
+        )
         assert len(store) == 0
 
 

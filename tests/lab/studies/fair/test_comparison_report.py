@@ -122,7 +122,17 @@ def test_one_seed_gives_no_interval_no_test_and_a_warning():
     assert [math.isnan(p) for (p,) in values(report, "gains", "corrected_p")] == [True] * 3
     assert values(report, "gains", "verdict") == [(None,)] * 3
     assert [round(gain, 6) for (gain,) in values(report, "gains", "gain")] == [-2.0, 1.0, -1.0]
-    assert "Some cells have one seed, fewer than the recommended five" in report.summary[-1]
+    assert "Some cells have one seed, fewer than the recommended five" in report.summary[0]
+
+
+def test_two_equal_seeds_give_a_warning_first_no_interval_and_no_more_than_the_test_says():
+    records = made_up_cell("digits", "tree", 1000, [1.0, 1.0]) + made_up_cell("digits", "dense", 1000, [0.99, 1.0])
+    report = report_of(records)
+    warning, use, *_ = report.summary
+    assert "Some cells have 2 seeds" in warning
+    assert "level with trees of this budget (corrected p" in use
+    assert not any("interval" in what for _, what in report.facts)
+    assert not any("An accuracy of" in sentence for sentence in report.summary)  # each has one size
 
 
 def test_models_that_diverged_are_named():

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dendritree import DendriticLayer, create_model
+from dendritree.errors import OptionError
 from dendritree.models.sizing import parameters_of
 from dendritree.wiring import Local
 from dendritree_lab.studies.engine.task import Task
@@ -42,6 +43,19 @@ def depths(forest):
 
 
 # ---------------------------------------------------------------------------------------------------------- the budget
+
+
+def test_the_budget_that_an_error_states_is_enough_for_every_draw():
+    task = Task.parse("digits")
+    with pytest.raises(OptionError, match="the least is") as error:
+        choose("dense", task, 10)
+    least = int(str(error.value).rpartition(" ")[2].replace(",", ""))
+    for seed in range(16):
+        configuration = choose("dense", task, least, seed)
+        parameters = parameters_of(create_model(configuration.network, **configuration.arguments, device="meta"))
+        assert parameters == least
+    with pytest.raises(OptionError):
+        choose("dense", task, least - 1)
 
 
 def one_wider(hidden):

@@ -75,6 +75,12 @@ def test_green_is_for_rows_with_enough_trials_and_no_difference():
     assert far.interval[0] > 0
 
 
+def test_a_summary_of_few_trials_decides_nothing(report):
+    text = " ".join(sentence for sentence in report.summary if "not complete" not in sentence)
+    assert text.startswith("3 trials per row: nothing is decided")
+    assert not any(word in text for word in ("within", "Outside", "ahead", "hold", " p "))
+
+
 def test_two_trials_have_no_tile_of_agreement(report):
     assert [what for _, what in report.facts] == [
         "trials run",

@@ -11,7 +11,13 @@ from dendritree.errors import FormatError
 from dendritree_lab.studies.engine.runner import Workers
 from dendritree_lab.studies.engine.store import RunStore
 from dendritree_lab.studies.paper.paper_trials import PaperJob, PaperTrial, run_job
-from dendritree_lab.studies.paper.reproduction import RunPlan, reference_seconds_of, reproduce, trials_of
+from dendritree_lab.studies.paper.reproduction import (
+    RunPlan,
+    planned_trials,
+    reference_seconds_of,
+    reproduce,
+    trials_of,
+)
 from dendritree_lab.studies.paper.spec import PROTOCOLS
 
 PAPER = dataclasses.replace(PROTOCOLS["paper"], epochs=thorough(20, 100))
@@ -68,6 +74,15 @@ def test_every_trial_is_there_once(whole):
         for dropout in spec.dropouts
         for index in range(spec.trials)
     }
+
+
+def test_a_run_remembers_how_many_trials_were_asked_for(whole, tmp_path, monkeypatch):
+    specs, _, _ = whole
+    monkeypatch.setattr("dendritree_lab.studies.paper.reproduction.read_specs", lambda: specs)
+    run(tmp_path / "run", specs, names=["binary-mlp"], trials=2)
+    with RunStore.open_for_reading(tmp_path / "run") as store:
+        assert set(planned_trials(store).values()) == {2}
+        assert {row.table for _, row in planned_trials(store)} == {"binary-mlp"}
 
 
 def test_trials_are_those_of_their_jobs_and_the_first_of_a_row_keeps_its_weights(whole):
