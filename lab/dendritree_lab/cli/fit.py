@@ -132,7 +132,7 @@ class _Written:
 
 
 def _on_the_command_line(message: str) -> str:
-    """A message of the library that advises an argument, with the option of the command instead.
+    r"""A message of the library that advises an argument, with the option of the command instead.
 
     >>> _on_the_command_line("... of type date; types={'sold': \"category\"} reads classes")
     '... of type date; --schema FILE with {"columns": {"sold": {"type": "category"}}} reads classes'

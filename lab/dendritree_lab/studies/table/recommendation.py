@@ -71,7 +71,8 @@ def verdict(results: Sequence[FamilyScores]) -> str:
     if BOOSTING not in of or not is_preferred(of[BOOSTING], best):
         return f"{word}: {sentence}"
     boosting = of[BOOSTING]
-    answer = "No" if gain_over(boosting, best).state == "ahead" and not best.short else "Not shown"
+    behind = gain_over(boosting, of["tree"]).state == "ahead"
+    answer = "No" if behind and not best.short else "Not shown"
     when = "after so few epochs, " if best.short else ""
     return (
         f"{answer}: {when}gradient boosting is {_lead(boosting, best)} "

@@ -170,6 +170,11 @@ def test_trees_do_not_help_where_gradient_boosting_is_preferred(boosting, short,
     assert verdict(results).startswith(says)
 
 
+def test_gradient_boosting_ahead_of_another_network_does_not_say_that_trees_are_behind():
+    results = scored(tree=(0.3, 0.9, 0.4), linear=(0.8, 0.81, 0.8), boosting=(0.97, 0.98, 0.97))
+    assert verdict(results).startswith("Not shown: gradient boosting is ahead of one linear unit per output by 0.1700")
+
+
 def test_only_a_decided_difference_is_called_ahead():
     results = scored(tree=NOISY, dense=(0.89, 0.92, 0.90), linear=(0.5, 0.6, 0.7))
     assert kept_family("best", results) == "dense"

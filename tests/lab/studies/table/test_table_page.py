@@ -39,7 +39,7 @@ def made_fit(task="regression"):
 def test_the_report_says_scores_gains_and_columns():
     report = table_report(made_fit(), "houses.csv")
     assert report.title == "price from houses.csv"
-    assert "trees have an RMSE of 21.93; guessing the mean has 122.40" in report.summary[2]
+    assert "trees have an RMSE of 21.93; guessing the mean gives 122.40" in report.summary[2]
     rows = {row[0]: row for row in report.section("scores").rows}
     assert rows["dense"][4:7] == (2.5, (-0.1, 5.0), "undecided")
     assert rows["baseline"][2] is None
