@@ -18,7 +18,7 @@ from .options import Arguments, Option
 
 
 def run(arguments: Arguments) -> None:
-    """Predict the rows of a table with a model trained by `fit`, or images with one trained by `tune`."""
+    """Predict rows of a table with a model of `fit`, or images with one of `tune`."""
     from ..data.image_folder import find_images
 
     if images := find_images(Path(arguments.table)):

@@ -25,7 +25,7 @@ MISTAKES = {
         "get mnst": "did you mean 'mnist'",
         "list --data-dir no-such-folder": "no-such-folder",
     },
-    "export": {"": "MODEL", "absent": "config.json"},
+    "export": {"": "MODEL", "absent": "does not exist"},
     "figures": {"--format gif": "invalid choice: 'gif'"},
     "reproduce": {
         "bianry": "did you mean 'binary'",

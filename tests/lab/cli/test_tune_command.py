@@ -27,7 +27,7 @@ def test_a_search_says_what_to_use_and_leaves_model_and_report(tmp_path, monkeyp
     assert status == 0
     assert re.search(r"^Use .* parameters \(budget: 700\): accuracy 0\.\d{4} \(95% interval .*\) on 300 test", out)
     assert "report: tuned/report.html" in out
-    assert re.search(r"^digits:128, 700 parameters, finalists: 3 trials, \d+", progress, re.MULTILINE)
+    assert re.search(r"^digits:128, 700 parameters, finalists: 2 trials, \d+", progress, re.MULTILINE)
     assert sum(p.numel() for p in dendritree.load("tuned/model").parameters()) <= 700
     names = {path.name for path in Path("tuned").iterdir()}
     assert names == {"csv", "inputs.json", "model", "report.html", "report.md", "search"}

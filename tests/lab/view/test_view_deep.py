@@ -60,7 +60,7 @@ def test_the_page_shows_stages_contributions_and_that_the_read_out_has_no_dendri
         assert captions == ["stage 1: 6 maps", "stage 2: 8 maps"]
         assert "exactly" in page.value("document.getElementById('why-text').textContent")
         text = page.value("document.getElementById('tree-text').textContent")
-        assert "no dendrites: it reads averages of the last maps" in text
+        assert "no dendrites; reads averages of the last maps" in text
         assert page.value("[...document.getElementById('beside').options].map((each) => each.disabled)") == [
             False,
             True,

@@ -244,7 +244,7 @@ def test_a_pruned_model_is_saved_and_loaded(name, tmp_path):
 def test_a_pruned_model_learns_and_its_synapses_move(data):
     torch.manual_seed(0)
     net = MLNClassifier(36, 4, branching=4, wiring=Local(window=3), fan_in=16, backend="eager", output="logits")
-    small = prune(net, budget=150, examples=data.train.x)
+    small = prune(net, budget=70, examples=data.train.x)
     before = small.layer.forest.source.copy()
     config = FitConfig(epochs=4, lr=0.02, restore_best=False)
     history = fit(small, data, config, callbacks=[Rewiring(0.3, where="window")])

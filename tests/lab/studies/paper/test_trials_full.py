@@ -112,7 +112,7 @@ def test_a_second_call_does_nothing_and_a_lost_trial_is_made_again_bit_for_bit(r
     folder, specs, _, trials, _ = run
     again = []
     reproduce(folder / "run", plan_of(specs), workers=Workers("here"), observer=lambda *call: again.append(call))
-    assert again == []
+    assert all(done == total for _, done, total, *_ in again)
     assert trials_in(folder / "run") == trials
     part = folder / "part"
     with RunStore.create_or_open(part, plan_of(specs).config) as store:
